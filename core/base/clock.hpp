@@ -25,6 +25,27 @@ class clock {
     [[nodiscard]] virtual mono_ms now_ms() = 0;
 };
 
+// Somebody whose timers follow an adjustable clock.
+class time_listener {
+  public:
+    time_listener() = default;
+    time_listener(const time_listener&) = delete;
+    time_listener& operator=(const time_listener&) = delete;
+    virtual ~time_listener() = default;
+
+    [[nodiscard]] virtual mono_ms next_due_ms() = 0;
+    virtual void time_moved() = 0; // runs what is due
+};
+
+// A clock that moves only when told to, from one due timer of its listeners to the next, so that a
+// jump of an hour renews every lease on its way.
+class adjustable_clock : public clock {
+  public:
+    virtual void watch(time_listener& who) = 0;
+    virtual void unwatch(time_listener& who) = 0; // no call is running or will start once it returns
+    virtual void advance(std::int64_t span_ms) = 0;
+};
+
 // `base + span`, saturating: a deadline of "no limit" stays one.
 [[nodiscard]] inline std::int64_t add_ms(std::int64_t base, std::int64_t span) noexcept {
     return span >= forever_ms - base ? forever_ms : base + span;
