@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace stn {
+
+// The clock of tests. `advance` walks from one due timer of its listeners to the next, and tells them
+// with no lock held: a listener may read the clock, watch, unwatch (itself too) and advance. An
+// advance from inside a call moves the target of the running one and returns at once; one from
+// another thread waits for its turn.
+class manual_clock final : public adjustable_clock {
+  public:
+    static constexpr mono_ms start_ms = 1'000'000'000;
+
+    [[nodiscard]] mono_ms now_ms() override;
+    void watch(time_listener& who) override;
+    void unwatch(time_listener& who) override;
+    void advance(std::int64_t span_ms) override;
+
+  private:
+    enum class told : bool { due_only, everybody };
+
+    [[nodiscard]] mono_ms earliest_due(std::unique_lock<std::mutex>& lock, mono_ms later_than);
+    bool tell(std::unique_lock<std::mutex>& lock, told whom);
+    [[nodiscard]] bool watched(const time_listener* who) const;
+
+    std::atomic<mono_ms> now_{start_ms}; // written under mutex_
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<time_listener*> listeners_; // guarded by mutex_, like all below
+    const time_listener* called_ = nullptr; // the one whose code runs now
+    std::thread::id advancing_;
+    mono_ms target_ = start_ms;
+};
+
+} // namespace stn
