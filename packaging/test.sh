@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# bash packaging/test.sh [--quick] [STAGE...]
+# Installs what is missing, builds, and runs every test. The last line is `N passed, M failed`, over all suites;
+# a build, a crash or a time-out that fails counts as one. --quick is the stage dev only.
+#
+#   dev      g++ debug build; lint, unit, conformance, abi, fuzz, the examples
+#   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, some seeds of the simulator
+#   tsan     ThreadSanitizer: unit, stress (this compiles the tests with clang++-19, warnings are errors)
+#   sim      release build; 10,000 seeds of the simulator; the stampede as in the demo
+#   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
+#   format   clang-format changes nothing
+#
+# Everything a step prints goes to build/logs/<stage>-<step>.log; the end of it is shown when the step fails.
+
+set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+stages=()
+for word in "$@"; do
+  case $word in
+    --quick) stages+=(dev) ;;
+    dev | asan | tsan | sim | clang | format) stages+=("$word") ;;
+    *)
+      sed -n '4,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+      exit 2
+      ;;
+  esac
+done
+((${#stages[@]})) || stages=(dev asan tsan sim clang format)
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+# --- Running and counting -----------------------------------------------------------------------------------
+
+rows=()
+total_passed=0
+total_failed=0
+
+record() {  # STAGE STEP PASSED FAILED SECONDS
+  rows+=("$(printf '%-8s %-14s %8s %8s %7ss' "$1" "$2" "$3" "$4" "$5")")
+  total_passed=$((total_passed + $3))
+  total_failed=$((total_failed + $4))
+}
+
+finish() {
+  printf '\n%-8s %-14s %8s %8s %8s\n' stage step passed failed time
+  ((${#rows[@]})) && printf '%s\n' "${rows[@]}"
+  printf '%-8s %-14s %8s %8s %7ss\n\n' all '' "$total_passed" "$total_failed" "$SECONDS"
+  printf '%d passed, %d failed\n' "$total_passed" "$total_failed"
+  ((total_failed == 0)) && exit 0
+  exit 1
+}
+trap 'record stopped "" 0 1 0; trap - EXIT; finish' INT TERM
+trap finish EXIT
+
+# logged STAGE STEP TIMEOUT COMMAND...: runs with a time limit; sets `log`, `status` and `took`.
+logged() {
+  local stage=$1 step=$2 limit=$3 started=$SECONDS
+  shift 3
+  log=$logs/$stage-$step.log
+  say "$stage: $step"
+  timeout --kill-after=10 "$limit" "$@" >"$log" 2>&1 </dev/null
+  status=$?
+  took=$((SECONDS - started))
+  ((status == 124)) && echo "stopped after $limit s" >>"$log"
+}
+
+show_end() { sed 's/^/   | /' <(tail -n 40 "$log"); }
+
+# Reads `P F` from doctest's summary, or from a last line `P passed, F failed`; nothing if there is neither.
+counts() {
+  sed -nE -e 's/^\[doctest\] test cases: +[0-9]+ \| +([0-9]+) passed \| +([0-9]+) failed.*/\1 \2/p' \
+    -e 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$1" | tail -n 1
+}
+
+# counted STAGE STEP TIMEOUT COMMAND...: a program that counts its own tests, and has to say so.
+counted() {
+  local passed failed
+  logged "$@"
+  read -r passed failed <<<"$(counts "$log")"
+  if [[ -z $passed ]]; then
+    passed=0 failed=1
+    echo "no count of tests was printed (exit status $status)" >>"$log"
+  elif ((status != 0 && failed == 0)); then
+    failed=1
+    echo "every test passed, but the exit status was $status" >>"$log"
+  fi
+  ((failed)) && show_end
+  record "$1" "$2" "$passed" "$failed" "$took"
+}
+
+# single STAGE STEP TIMEOUT COMMAND...: one test, told by its exit status.
+single() {
+  logged "$@"
+  if ((status == 0)); then
+    record "$1" "$2" 1 0 "$took"
+  else
+    echo "exit status $status" >>"$log"
+    show_end
+    record "$1" "$2" 0 1 "$took"
+  fi
+}
+
+# compile PRESET TARGET [cmake -D...]: a build counts only when it fails.
+compile() {
+  logged "$stage" build 1800 bash -c 'source "$0" && build "$@"' "$root/packaging/lib.sh" "$@"
+  if ((status == 0)); then
+    record "$stage" build 0 0 "$took"
+    return 0
+  fi
+  show_end
+  record "$stage" build 0 1 "$took"
+  return 1
+}
+
+# suite PRESET NAME TIMEOUT [ARGUMENTS...]: the program of tests/NAME, and its run.py when it has one.
+suite() {
+  local preset=$1 name=$2 limit=$3
+  shift 3
+  local program=$root/build/$preset/tests/$name/$name
+  if compgen -G "$root/tests/$name/*.cpp" >/dev/null; then
+    counted "$stage" "$name" "$limit" "$program" "$@"
+  fi
+  if [[ -e $root/tests/$name/run.py ]]; then
+    counted "$stage" "$name.py" "$limit" python3 "$root/tests/$name/run.py" "$root/build/$preset"
+  fi
+}
+
+# --- The stages ---------------------------------------------------------------------------------------------
+
+stage_dev() {
+  compile dev all -DSTN_TESTS=ON || return
+  suite dev lint 120
+  suite dev unit 300
+  suite dev conformance 300
+  suite dev abi 300
+  suite dev fuzz 300
+  examples build/dev
+}
+
+stage_asan() {
+  compile asan tests/all || return
+  suite asan unit 300
+  suite asan stress 480
+  suite asan conformance 300
+  suite asan abi 300
+  suite asan sim 240 --seeds 200
+}
+
+stage_tsan() {
+  compile tsan tests/all || return
+  suite tsan unit 300
+  suite tsan stress 480
+}
+
+stage_sim() {
+  compile release all -DSTN_TESTS=ON || return
+  suite release sim 360 --seeds 10000
+  if [[ -d $root/examples/stampede ]]; then
+    single sim demo 300 bash "$root/packaging/demo.sh"
+  fi
+}
+
+# The tests met clang++-19 and its warnings in the stage tsan.
+stage_clang() {
+  compile clang all -DSTN_TESTS=OFF || return
+  single clang tidy 900 bash "$root/packaging/tidy.sh"
+}
+
+stage_format() {
+  single format clang-format 120 bash "$root/packaging/format.sh" --check
+}
+
+# Every example runs through; the stampede a small one.
+examples() {
+  local program name
+  export LD_LIBRARY_PATH=$root/$1/capi
+  for program in "$root/$1"/examples/*/*; do
+    [[ -f $program && -x $program ]] || continue
+    name=$(basename "$program")
+    if [[ $name == stampede ]]; then
+      single "$stage" stampede 120 "$program" --nodes 5 --requests 2000 --load-ms 100
+    else
+      single "$stage" "$name" 60 "$program"
+    fi
+  done
+  unset LD_LIBRARY_PATH
+}
+
+# --- The run ------------------------------------------------------------------------------------------------
+
+mkdir -p "$logs"
+exec 9>"$root/build/.test.lock"
+flock --nonblock 9 || { say "Another run is at work here; waiting for it" && flock 9; }
+
+stage=install
+packages=(g++ cmake ninja-build ccache python3 git doctest-dev nlohmann-json3-dev libsqlite3-dev)
+for stage in "${stages[@]}"; do
+  case $stage in
+    tsan | clang) packages+=(clang-19 libclang-rt-19-dev llvm-19 clang-tidy-19) ;;
+    format) packages+=(clang-format-19) ;;
+  esac
+done
+mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+stage=install
+install_packages "${packages[@]}" || record install packages 0 1 "$SECONDS"
+for stage in "${stages[@]}"; do "stage_$stage"; done
