@@ -12,9 +12,9 @@
 
 namespace stn {
 
-// The clock of tests. `advance` walks from one due timer of its listeners to the next, and tells them
-// with no lock held: a listener may read the clock, watch, unwatch (itself too) and advance. An
-// advance from inside a call moves the target of the running one and returns at once; one from
+// The clock of tests. `advance` walks from one due timer of its listeners to the next, and tells
+// them with no lock held: a listener may read the clock, watch, unwatch (itself too) and advance.
+// An advance from inside a call moves the target of the running one and returns at once; one from
 // another thread waits for its turn.
 class manual_clock final : public adjustable_clock {
   public:

@@ -20,9 +20,9 @@
 
 namespace stn {
 
-// One connection to the memory server. `on_reply` and `on_message` are called under the server's lock,
-// in the order of execution, and may only take note; `ring` comes after it, without a lock, to those
-// who got a message from somebody else's command.
+// One connection to the memory server. `on_reply` and `on_message` are called under the server's
+// lock, in the order of execution, and may only take note; `ring` comes after it, without a lock,
+// to those who got a message from somebody else's command.
 class memory_peer {
   public:
     memory_peer() = default;
@@ -35,10 +35,11 @@ class memory_peer {
     virtual void ring() = 0;
 };
 
-// The store inside the process: the commands and scripts we use, with a real server's semantics. Each
-// script of core/protocol/scripts is written here once more, in C++; a differential test holds the two
-// together. What differs from a real server, on purpose:
-//   - a key is gone at the very millisecond of its TTL (a real one still shows it there, with PTTL 0);
+// The store inside the process: the commands and scripts we use, with a real server's semantics.
+// Each script of core/protocol/scripts is written here once more, in C++; a differential test holds
+// the two together. What differs from a real server, on purpose:
+//   - a key is gone at the very millisecond of its TTL (a real one still shows it there, with PTTL
+//   0);
 //   - expired keys leave at the next command, read or not, so that nothing piles up;
 //   - PUBLISH and SPUBLISH are one, and reach the publisher too if it subscribed.
 class memory_server {
@@ -60,7 +61,8 @@ class memory_server {
     [[nodiscard]] std::optional<std::string> peek(std::string_view key);
     [[nodiscard]] std::optional<std::int64_t> pttl(std::string_view key); // -1: a key without a TTL
     void set(std::string_view key, std::string_view bytes, std::optional<std::int64_t> ttl_ms);
-    void set_list(std::string_view key, std::optional<std::int64_t> ttl_ms); // WRONGTYPE to all we do
+    void set_list(std::string_view key,
+                  std::optional<std::int64_t> ttl_ms); // WRONGTYPE to all we do
     bool del(std::string_view key);
     void flush();
     void refuse_writes(bool on);  // as at maxmemory
@@ -84,7 +86,8 @@ class memory_server {
                          const std::shared_ptr<memory_peer>& from, peer_set& rung);
     void expire();
     entry* find(std::string_view key);
-    void store(std::string_view key, std::string bytes, bool list, std::optional<std::int64_t> ttl_ms);
+    void store(std::string_view key, std::string bytes, bool list,
+               std::optional<std::int64_t> ttl_ms);
     void set_due(entry& e, const std::string& key, std::optional<std::int64_t> ttl_ms);
     bool erase(std::string_view key);
 

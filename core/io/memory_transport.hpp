@@ -9,8 +9,8 @@
 
 namespace stn {
 
-// The way to a memory server: commands are executed while they are submitted, their replies wait for
-// `poll`. It keeps the server alive.
+// The way to a memory server: commands are executed while they are submitted, their replies wait
+// for `poll`. It keeps the server alive.
 class memory_transport final : public transport {
   public:
     explicit memory_transport(std::shared_ptr<memory_server> server);

@@ -18,7 +18,8 @@ namespace stn {
 //   redis+sentinel://[[user][:password]@]host[:port][,host[:port]...]/service[/db]
 //   redis+cluster://[[user][:password]@]host[:port][,host[:port]...]
 //
-// User, password, path, service and names may be percent-encoded; an IPv6 address stands in brackets.
+// User, password, path, service and names may be percent-encoded; an IPv6 address stands in
+// brackets.
 enum class store_scheme : std::uint8_t { memory, redis, rediss, unix_socket, sentinel, cluster };
 
 struct store_host {
