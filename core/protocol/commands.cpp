@@ -45,15 +45,19 @@ std::optional<std::int64_t> decimal(const reply& r) {
 }
 
 bool is_pair(const reply& r) {
-    return r.kind == reply_kind::array && r.items.size() == 2 &&
-           r.items[0].kind == reply_kind::integer && r.items[1].kind == reply_kind::integer;
+    return r.kind == reply_kind::array && r.items.size() == 2 && r.items[0].kind == reply_kind::integer &&
+           r.items[1].kind == reply_kind::integer;
 }
 
 } // namespace
 
-command get_command(std::string_view key) { return plain(verb::get, key); }
+command get_command(std::string_view key) {
+    return plain(verb::get, key);
+}
 
-command del_command(std::string_view key) { return plain(verb::del, key); }
+command del_command(std::string_view key) {
+    return plain(verb::del, key);
+}
 
 command publish_command(std::string_view channel, std::string_view message) {
     command c = plain(verb::publish, channel);
@@ -61,14 +65,17 @@ command publish_command(std::string_view channel, std::string_view message) {
     return c;
 }
 
-command subscribe_command(std::string_view channel) { return plain(verb::subscribe, channel); }
+command subscribe_command(std::string_view channel) {
+    return plain(verb::subscribe, channel);
+}
 
-command time_command() { return plain(verb::time, {}); }
+command time_command() {
+    return plain(verb::time, {});
+}
 
 command lease_command(std::string_view key, std::string_view placeholder, std::int64_t lease_ms,
                       std::span<const token> rejected, std::span<const token> earlier) {
-    std::vector<std::string> args{std::string(placeholder), std::to_string(lease_ms),
-                                  std::to_string(rejected.size())};
+    std::vector<std::string> args{std::string(placeholder), std::to_string(lease_ms), std::to_string(rejected.size())};
     append_tokens(args, rejected);
     append_tokens(args, earlier);
     return script(script_id::lease, key, std::move(args));
@@ -76,9 +83,8 @@ command lease_command(std::string_view key, std::string_view placeholder, std::i
 
 lease_answer read_lease(const reply& r) {
     lease_answer out;
-    if (r.kind != reply_kind::array || r.items.size() != 3 ||
-        r.items[0].kind != reply_kind::integer || r.items[1].kind != reply_kind::integer ||
-        r.items[2].kind != reply_kind::bulk)
+    if (r.kind != reply_kind::array || r.items.size() != 3 || r.items[0].kind != reply_kind::integer ||
+        r.items[1].kind != reply_kind::integer || r.items[2].kind != reply_kind::bulk)
         return out;
     envelope e;
     switch (r.items[0].integer) {
@@ -106,16 +112,15 @@ command extend_command(std::string_view key, const token& mine, std::int64_t ms)
     return script(script_id::extend, key, {mine.str(), std::to_string(ms)});
 }
 
-command fill_command(std::string_view key, const token& expected, std::string_view envelope,
-                     std::int64_t px, const wake_target& wake) {
+command fill_command(std::string_view key, const token& expected, std::string_view envelope, std::int64_t px,
+                     const wake_target& wake) {
     std::vector<std::string> args{expected.str(), std::string(envelope), std::to_string(px)};
     append_wake(args, wake);
     return script(script_id::fill, key, std::move(args));
 }
 
 command abandon_command(std::string_view key, marker_kind marker, std::string_view marker_envelope,
-                        std::int64_t marker_px, const wake_target& wake,
-                        std::span<const token> tokens) {
+                        std::int64_t marker_px, const wake_target& wake, std::span<const token> tokens) {
     std::vector<std::string> args{std::string(marker_name(marker)), std::string(marker_envelope),
                                   std::to_string(marker_px)};
     append_wake(args, wake);
@@ -129,8 +134,7 @@ command mark_stale_command(std::string_view key, const token& fresh, const wake_
     return script(script_id::mark_stale, key, std::move(args));
 }
 
-command put_command(std::string_view key, std::string_view envelope, std::int64_t px,
-                    const wake_target& wake) {
+command put_command(std::string_view key, std::string_view envelope, std::int64_t px, const wake_target& wake) {
     std::vector<std::string> args{std::string(envelope), std::to_string(px)};
     append_wake(args, wake);
     return script(script_id::put, key, std::move(args));
@@ -164,8 +168,7 @@ std::optional<server_ms> read_time(const reply& r) {
     if (r.kind != reply_kind::array || r.items.size() != 2) return std::nullopt;
     const auto seconds = decimal(r.items[0]);
     const auto micros = decimal(r.items[1]);
-    if (!seconds || !micros || *seconds < 0 || *seconds > forever_ms / 2000 || *micros < 0 ||
-        *micros >= 1'000'000)
+    if (!seconds || !micros || *seconds < 0 || *seconds > forever_ms / 2000 || *micros < 0 || *micros >= 1'000'000)
         return std::nullopt;
     return *seconds * 1000 + *micros / 1000;
 }

@@ -31,9 +31,8 @@ struct wake_target {
 
 // `placeholder` is the envelope that becomes the lease. `rejected` generations are misses (values
 // that could not be decoded), `earlier` are this process's own tokens whose answers never came.
-[[nodiscard]] command lease_command(std::string_view key, std::string_view placeholder,
-                                    std::int64_t lease_ms, std::span<const token> rejected,
-                                    std::span<const token> earlier);
+[[nodiscard]] command lease_command(std::string_view key, std::string_view placeholder, std::int64_t lease_ms,
+                                    std::span<const token> rejected, std::span<const token> earlier);
 
 struct lease_answer {
     enum class kind : std::uint8_t {
@@ -55,20 +54,17 @@ struct lease_answer {
 [[nodiscard]] command extend_command(std::string_view key, const token& mine, std::int64_t ms);
 
 // 1: stored (or had been); 0: what was expected is gone, nothing written.
-[[nodiscard]] command fill_command(std::string_view key, const token& expected,
-                                   std::string_view envelope, std::int64_t px,
-                                   const wake_target& wake);
+[[nodiscard]] command fill_command(std::string_view key, const token& expected, std::string_view envelope,
+                                   std::int64_t px, const wake_target& wake);
 
 enum class marker_kind : std::uint8_t { none, error, pass };
 
 // 1: given up; 2: given up, but the marker was refused; 0: none of `tokens` holds the key.
-[[nodiscard]] command abandon_command(std::string_view key, marker_kind marker,
-                                      std::string_view marker_envelope, std::int64_t marker_px,
-                                      const wake_target& wake, std::span<const token> tokens);
+[[nodiscard]] command abandon_command(std::string_view key, marker_kind marker, std::string_view marker_envelope,
+                                      std::int64_t marker_px, const wake_target& wake, std::span<const token> tokens);
 
 // 0: nothing there; 1: a value was marked; 2: whatever it was is deleted, and `invalidated` told.
-[[nodiscard]] command mark_stale_command(std::string_view key, const token& fresh,
-                                         const wake_target& wake);
+[[nodiscard]] command mark_stale_command(std::string_view key, const token& fresh, const wake_target& wake);
 
 // 1: stored; 2: stored over something that was not ours.
 [[nodiscard]] command put_command(std::string_view key, std::string_view envelope, std::int64_t px,
@@ -87,8 +83,7 @@ struct refresh_answer {
 [[nodiscard]] command renew_command(std::string_view key, const token& mine, std::int64_t ms);
 
 // 1: was mine, deleted and told; 0: nobody's; -1: another's.
-[[nodiscard]] command release_command(std::string_view key, const token& mine,
-                                      std::string_view channel);
+[[nodiscard]] command release_command(std::string_view key, const token& mine, std::string_view channel);
 
 [[nodiscard]] std::optional<std::int64_t> read_integer(const reply& r);
 [[nodiscard]] std::optional<server_ms> read_time(const reply& r);

@@ -14,14 +14,12 @@ constexpr unsigned reserved_bit = 0x80;
 
 template <class T> void append(std::string& to, T number) {
     auto bits = static_cast<std::uint64_t>(number);
-    for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8)
-        to.push_back(static_cast<char>(bits & 0xFF));
+    for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8) to.push_back(static_cast<char>(bits & 0xFF));
 }
 
 template <class T> T read(std::string_view from, std::size_t at) {
     std::uint64_t bits = 0;
-    for (std::size_t i = sizeof(T); i-- > 0;)
-        bits = bits << 8 | static_cast<unsigned char>(from[at + i]);
+    for (std::size_t i = sizeof(T); i-- > 0;) bits = bits << 8 | static_cast<unsigned char>(from[at + i]);
     return static_cast<T>(bits);
 }
 
@@ -32,8 +30,7 @@ std::string encode(const envelope& e) {
     out.reserve(envelope_head + e.payload.size());
     out.push_back(magic);
     out.push_back(static_cast<char>(version));
-    out.push_back(static_cast<char>(static_cast<unsigned>(e.kind) |
-                                    (e.codec & codec_mask) << codec_shift |
+    out.push_back(static_cast<char>(static_cast<unsigned>(e.kind) | (e.codec & codec_mask) << codec_shift |
                                     (e.compressed ? compressed_bit : 0)));
     out.push_back(e.waited ? 1 : 0);
     out.append(e.generation.view());

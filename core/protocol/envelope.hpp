@@ -21,13 +21,7 @@ namespace stn {
 //    4  generation (16); in a placeholder the token of the lease
 //
 // The scripts read and patch these offsets in place: a change here is a new version.
-enum class entry_kind : std::uint8_t {
-    value = 0,
-    placeholder = 1,
-    absent = 2,
-    error = 3,
-    pass = 4
-};
+enum class entry_kind : std::uint8_t { value = 0, placeholder = 1, absent = 2, error = 3, pass = 4 };
 enum class codec_id : std::uint8_t { raw = 0, json = 1, private_ = 2 };
 
 inline constexpr server_ms never_soft = INT64_MAX; // a soft_at of 0 means: marked stale

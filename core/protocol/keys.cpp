@@ -7,8 +7,8 @@ namespace stn {
 namespace {
 
 bool name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
 }
 
 // The rule by which Redis finds the part of a key that is hashed.
@@ -37,8 +37,7 @@ void append_mapped(std::string& out, std::string_view key) {
     out.push_back('}');
 }
 
-std::string mapped_key(std::string_view prefix, std::string_view kind, std::string_view cache,
-                       std::string_view key) {
+std::string mapped_key(std::string_view prefix, std::string_view kind, std::string_view cache, std::string_view key) {
     std::string out;
     out.reserve(prefix.size() + kind.size() + cache.size() + key.size() + 40);
     out.append(prefix).append(kind).append(cache).push_back(':');
@@ -48,11 +47,12 @@ std::string mapped_key(std::string_view prefix, std::string_view kind, std::stri
 
 } // namespace
 
-bool valid_key(std::string_view key) { return !key.empty() && key.size() <= max_key; }
+bool valid_key(std::string_view key) {
+    return !key.empty() && key.size() <= max_key;
+}
 
 bool valid_name(std::string_view name) {
-    return !name.empty() && name.size() <= max_name &&
-           std::all_of(name.begin(), name.end(), name_char);
+    return !name.empty() && name.size() <= max_name && std::all_of(name.begin(), name.end(), name_char);
 }
 
 bool valid_cache_name(std::string_view name) {

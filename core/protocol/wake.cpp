@@ -35,14 +35,12 @@ std::optional<wake_message> decode_wake(std::string_view bytes) {
     if (bytes.size() < key_at || bytes[0] != version) return std::nullopt;
     const auto kind = static_cast<unsigned char>(bytes[1]);
     if (kind > static_cast<unsigned char>(wake_kind::invalidated)) return std::nullopt;
-    const auto length =
-        static_cast<std::size_t>(static_cast<unsigned char>(bytes[length_at]) |
-                                 static_cast<unsigned char>(bytes[length_at + 1]) << 8);
+    const auto length = static_cast<std::size_t>(static_cast<unsigned char>(bytes[length_at]) |
+                                                 static_cast<unsigned char>(bytes[length_at + 1]) << 8);
     const std::string_view rest = bytes.substr(key_at);
-    if (length == 0 || length > rest.size() || rest.size() - length > envelope_in_wake)
-        return std::nullopt;
-    return wake_message{static_cast<wake_kind>(kind), token_from(bytes.substr(token_at, 16)),
-                        rest.substr(0, length), rest.substr(length)};
+    if (length == 0 || length > rest.size() || rest.size() - length > envelope_in_wake) return std::nullopt;
+    return wake_message{static_cast<wake_kind>(kind), token_from(bytes.substr(token_at, 16)), rest.substr(0, length),
+                        rest.substr(length)};
 }
 
 } // namespace stn

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "protocol/policy.hpp"
+
+// All arithmetic on time, in one place: nothing else adds a jitter, a margin or a back-off.
+namespace stn::schedule {
+
+inline constexpr std::int64_t untaken_ms = 1'000;     // an offered lease not read by then is withdrawn
+inline constexpr std::int64_t marker_pass_ms = 1'000; // how long a `pass` marker stands
+inline constexpr std::int64_t look_floor_ms = 25;     // no waiter looks more often than this
+inline constexpr int lease_resends = 2;               // fresh tokens after a lost reply, then fail open
+inline constexpr int look_resends = 1;
+inline constexpr int fill_resends = 2;
+
+struct lifetime {
+    std::int64_t hard_ms;
+    std::int64_t soft_ms; // 0: never soft
+};
+
+// ttl + U(0, ttl x jitter), soft and hard stretched alike. A soft time at or past the hard one is
+// no soft time.
+[[nodiscard]] lifetime jittered(std::int64_t ttl_ms, std::int64_t soft_ttl_ms, double jitter, draws& draw);
+
+// 3 x the expected load within 1..10 s; 10 s when nothing is known.
+[[nodiscard]] std::int64_t lease_length(const fill_policy& policy, std::int64_t expected_load_ms);
+
+// Until when a lease or lock sent at `sent` for `ttl_ms` is surely still ours: relative clock rates
+// of 1 % and 2 ms of rounding are taken off.
+[[nodiscard]] mono_ms safe_until(mono_ms sent, std::int64_t ttl_ms);
+
+[[nodiscard]] std::int64_t renew_after(std::int64_t lease_ms); // a third
+[[nodiscard]] std::int64_t renew_retry(std::int64_t lease_ms); // a twelfth
+
+// When a waiter looks first: at the expected finish, or after U(250, 500) ms, whatever is sooner.
+[[nodiscard]] std::int64_t first_look(std::int64_t finish_in_ms, std::int64_t pttl_ms, draws& draw);
+// Later looks: 25-75 ms growing to 200, capped by what is left of the lease it waits for.
+[[nodiscard]] std::int64_t next_look(int looks, std::int64_t pttl_ms, draws& draw);
+
+// How long a caller waits by default.
+[[nodiscard]] std::int64_t default_wait(const fill_policy& policy, std::int64_t expected_load_ms);
+
+// XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB
+// 2015), drawn against the soft expiry.
+[[nodiscard]] bool early(server_ms now, server_ms soft_at, std::uint32_t delta_ms, double beta, draws& draw);
+
+// Pause between attempts of a write that is retried to its deadline: full jitter, 5..200 ms.
+[[nodiscard]] std::int64_t write_retry(int attempt, draws& draw);
+
+// How long an open breaker stays open: U(0.5, 1) s doubling to 10 s.
+[[nodiscard]] std::int64_t breaker_pause(int times_open, draws& draw);
+
+// Moving average of load times; 0 means nothing seen yet.
+[[nodiscard]] std::int64_t average(std::int64_t before_ms, std::int64_t load_ms);
+
+} // namespace stn::schedule
