@@ -52,7 +52,8 @@
  *
  * ---- Errors ----------------------------------------------------------------------------------------------------
  * Functions that can fail return an int32_t: STN_OK (0) or a negative number of STN_STATUS_MAP. **A negative return
- * means that nothing was done or begun and no event will come.** Treat a number you do not know as `internal`.
+ * means that nothing was done or begun and no event will come** (of the blocking functions, it is the outcome). Treat a
+ * number you do not know as `internal`.
  * `err`, always last, may be NULL. If not, it is always written: NULL on STN_OK, else an error the caller frees with
  * stn_error_free (never NULL then, not even out of memory). There is no last error of a thread. Out parameters are
  * always written too, with NULL or 0 on failure; those marked nullable may be NULL.
@@ -80,7 +81,7 @@
  * `op`, where there is one, is the operation's number for stn_cancel: unique per queue, never 0, written before any
  * event of it can be read; nullable. `now`, where there is one, is "now or later": an answer that is in process
  * memory already (any terminal event) comes back through it at once, and then nothing is queued and *op is 0. With
- * `now` NULL everything is queued. Events that are not terminal and kinds that you do not know are to be ignored, and freed.
+ * `now` NULL everything is queued. Kinds of event that you do not know are to be ignored, and freed.
  *
  * Now or later, an event belongs to who received it, and is freed with stn_event_free. A lease or flight inside it is
  * taken out with stn_event_take_lease or _take_flight; freeing the event with it inside gives it up as
@@ -147,7 +148,7 @@ extern "C" {
 STN_API uint32_t stn_version_number(void) STN_NOEXCEPT;
 
 /* The same as text, "0.1.0": static, never freed. Does not block; any thread. Since 0.1. */
-STN_API const char *stn_version_string(void) STN_NOEXCEPT;
+STN_API const char* stn_version_string(void) STN_NOEXCEPT;
 
 /* The ABI of the library that runs. A program that loads it by name checks that this is STN_ABI_VERSION. Does not
  * block; any thread. Since 0.1. */
@@ -155,18 +156,19 @@ STN_API uint32_t stn_abi_version(void) STN_NOEXCEPT;
 
 /* ==== Handles ================================================================================================= */
 
-typedef struct stn_error stn_error;   /* what went wrong                              stn_error_free  */
-typedef struct stn_bytes stn_bytes;   /* bytes made by the library                    stn_bytes_free  */
-typedef struct stn_client stn_client; /* one store                                    stn_client_free */
-typedef struct stn_queue stn_queue;   /* a mailbox of events                          stn_queue_free  */
-typedef struct stn_event stn_event;   /* one answer or notification                   stn_event_free  */
-typedef struct stn_cache stn_cache;   /* a name, and the policy for its keys          stn_cache_free  */
-typedef struct stn_policy stn_policy; /* a variant of a cache's policy, immutable     stn_policy_free */
-typedef struct stn_lease stn_lease;   /* the right and duty to load one key           stn_lease_free  */
-typedef struct stn_group stn_group;   /* single-flight without a cache                stn_group_free  */
-typedef struct stn_flight stn_flight; /* the duty to finish one run of a group        stn_flight_free */
-typedef struct stn_scope stn_scope;   /* names a running load, for `within`; counted  stn_scope_free  */
-typedef struct stn_sink stn_sink;     /* takes a loader's result; never freed         (none)          */
+/* Each is ended by its own `_free`, the sink by nobody. */
+typedef struct stn_error stn_error;   /* what went wrong */
+typedef struct stn_bytes stn_bytes;   /* bytes made by the library */
+typedef struct stn_client stn_client; /* one store */
+typedef struct stn_queue stn_queue;   /* a mailbox of events */
+typedef struct stn_event stn_event;   /* one answer or notification */
+typedef struct stn_cache stn_cache;   /* a name, and the policy for its keys */
+typedef struct stn_policy stn_policy; /* a variant of a cache's policy, immutable */
+typedef struct stn_lease stn_lease;   /* the right and duty to load one key */
+typedef struct stn_group stn_group;   /* single-flight without a cache */
+typedef struct stn_flight stn_flight; /* the duty to finish one run of a group */
+typedef struct stn_scope stn_scope;   /* names a running load, for `within`; counted */
+typedef struct stn_sink stn_sink;     /* takes a loader's result */
 
 /* ==== Status codes ============================================================================================ */
 
@@ -174,31 +176,31 @@ typedef struct stn_sink stn_sink;     /* takes a loader's result; never freed   
  * X(number, NAME, name, retryable, text). A code exists only where a caller can react to it in a way of its own.
  * `retryable`: the same call may well succeed later, unchanged. `uncertain` means: it may have been applied.
  */
-#define STN_STATUS_MAP(X)                                                                           \
-    X(0, OK, ok, 0, "ok")                                                                           \
-    X(-1, ABSENT, absent, 0, "there is no such thing")                                              \
-    X(-2, INVALID_ARGUMENT, invalid_argument, 0, "an argument is not valid")                        \
-    X(-3, UNKNOWN_OPTION, unknown_option, 0, "there is no option of that name")                     \
-    X(-4, TOO_LARGE, too_large, 0, "the value or key is too large")                                 \
-    X(-5, COLLISION, collision, 0, "the key holds something that is not ours")                      \
-    X(-6, UNDECODABLE, undecodable, 0, "the stored value cannot be decoded")                        \
-    X(-7, LOAD_FAILED, load_failed, 0, "the loader failed")                                         \
-    X(-8, WOULD_DEADLOCK, would_deadlock, 0, "the call would wait for itself")                      \
-    X(-9, OVERLOADED, overloaded, 1, "too many loads are running already")                          \
-    X(-10, BUSY, busy, 1, "somebody else holds it")                                                 \
-    X(-11, TIMEOUT, timeout, 1, "the deadline passed")                                              \
-    X(-12, CANCELLED, cancelled, 0, "the call was cancelled")                                       \
-    X(-13, UNCERTAIN, uncertain, 1, "the reply was lost: it may have been applied or not")          \
-    X(-14, LOST, lost, 0, "it was held and is held no longer")                                      \
-    X(-15, NOT_MINE, not_mine, 0, "it belongs to somebody else")                                    \
-    X(-16, REFUSED, refused, 1, "the store refused the command")                                    \
-    X(-17, UNAVAILABLE, unavailable, 1, "the store cannot be reached")                              \
-    X(-18, DENIED, denied, 0, "the store's access rules forbid it")                                 \
-    X(-19, NOT_REDIS, not_redis, 0, "the server does not speak the Redis protocol")                 \
-    X(-20, UNSUPPORTED, unsupported, 0, "not supported")                                            \
-    X(-21, CLOSED, closed, 0, "the client or queue is closed")                                      \
-    X(-22, FORKED, forked, 0, "the handle was made before a fork")                                  \
-    X(-23, NO_MEMORY, no_memory, 1, "out of memory")                                                \
+#define STN_STATUS_MAP(X)                                                                  \
+    X(0, OK, ok, 0, "ok")                                                                  \
+    X(-1, ABSENT, absent, 0, "there is no such thing")                                     \
+    X(-2, INVALID_ARGUMENT, invalid_argument, 0, "an argument is not valid")               \
+    X(-3, UNKNOWN_OPTION, unknown_option, 0, "there is no option of that name")            \
+    X(-4, TOO_LARGE, too_large, 0, "the value or key is too large")                        \
+    X(-5, COLLISION, collision, 0, "the key holds something that is not ours")             \
+    X(-6, UNDECODABLE, undecodable, 0, "the stored value cannot be decoded")               \
+    X(-7, LOAD_FAILED, load_failed, 0, "the loader failed")                                \
+    X(-8, WOULD_DEADLOCK, would_deadlock, 0, "the call would wait for itself")             \
+    X(-9, OVERLOADED, overloaded, 1, "too many loads are running already")                 \
+    X(-10, BUSY, busy, 1, "somebody else holds it")                                        \
+    X(-11, TIMEOUT, timeout, 1, "the deadline passed")                                     \
+    X(-12, CANCELLED, cancelled, 0, "the call was cancelled")                              \
+    X(-13, UNCERTAIN, uncertain, 1, "the reply was lost: it may have been applied or not") \
+    X(-14, LOST, lost, 0, "it was held and is held no longer")                             \
+    X(-15, NOT_MINE, not_mine, 0, "it belongs to somebody else")                           \
+    X(-16, REFUSED, refused, 1, "the store refused the command")                           \
+    X(-17, UNAVAILABLE, unavailable, 1, "the store cannot be reached")                     \
+    X(-18, DENIED, denied, 0, "the store's access rules forbid it")                        \
+    X(-19, NOT_REDIS, not_redis, 0, "the server does not speak the Redis protocol")        \
+    X(-20, UNSUPPORTED, unsupported, 0, "not supported")                                   \
+    X(-21, CLOSED, closed, 0, "the client or queue is closed")                             \
+    X(-22, FORKED, forked, 0, "the handle was made before a fork")                         \
+    X(-23, NO_MEMORY, no_memory, 1, "out of memory")                                       \
     X(-24, INTERNAL, internal, 0, "a fault inside the library")
 
 enum stn_status {
@@ -209,18 +211,18 @@ enum stn_status {
 
 /* The name of a status, "load_failed"; of a number it does not know, "unknown". Static, never freed. Does not block;
  * any thread. Since 0.1. */
-STN_API const char *stn_status_name(int32_t status) STN_NOEXCEPT;
+STN_API const char* stn_status_name(int32_t status) STN_NOEXCEPT;
 
 /* ==== Durations =============================================================================================== */
 
-#define STN_DEFAULT_MS INT64_C(-1)                  /* the default of the policy or the function */
-#define STN_NO_LIMIT INT64_MAX                      /* as a deadline or time-out: for ever */
-#define STN_DURATION_MAX_MS INT64_C(315360000000)   /* 10 years of 365 days, the longest TTL */
+#define STN_DEFAULT_MS INT64_C(-1)                /* the default of the policy or the function */
+#define STN_NO_LIMIT INT64_MAX                    /* as a deadline or time-out: for ever */
+#define STN_DURATION_MAX_MS INT64_C(315360000000) /* 10 years of 365 days, the longest TTL */
 
 /* Reads a duration text ("5m", "1h30m", "1500ms", "0s") into *ms, 0 .. STN_DURATION_MAX_MS. This is the one parser of
  * all languages. Does not block; any thread.
  * Codes: ok; invalid_argument (the message names the part that is wrong), no_memory, internal. Since 0.1. */
-STN_API int32_t stn_duration_parse(const char *text, int64_t *ms, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_duration_parse(const char* text, int64_t* ms, stn_error** err) STN_NOEXCEPT;
 
 /* ==== Errors ================================================================================================== */
 
@@ -233,27 +235,27 @@ enum stn_error_flag {
 /* Getters of an error: none blocks, any thread, results borrowed from `error`. Since 0.1. */
 
 /* Its status, negative; 0 for NULL. */
-STN_API int32_t stn_error_code(const stn_error *error) STN_NOEXCEPT;
+STN_API int32_t stn_error_code(const stn_error* error) STN_NOEXCEPT;
 /* What happened, for people: one line, UTF-8, no password and no value in it. Never NULL ("" for NULL). */
-STN_API const char *stn_error_message(const stn_error *error) STN_NOEXCEPT;
+STN_API const char* stn_error_message(const stn_error* error) STN_NOEXCEPT;
 /* The key or name it is about, as the caller gave it, and its length in *n (nullable); NULL and 0 if there is none. */
-STN_API const void *stn_error_key(const stn_error *error, size_t *n) STN_NOEXCEPT;
+STN_API const void* stn_error_key(const stn_error* error, size_t* n) STN_NOEXCEPT;
 /* The store's own error line, unchanged; NULL if the store did not answer with an error. */
-STN_API const char *stn_error_server_text(const stn_error *error) STN_NOEXCEPT;
+STN_API const char* stn_error_server_text(const stn_error* error) STN_NOEXCEPT;
 /* Bits of stn_error_flag. */
-STN_API uint32_t stn_error_flags(const stn_error *error) STN_NOEXCEPT;
+STN_API uint32_t stn_error_flags(const stn_error* error) STN_NOEXCEPT;
 /* Frees an error that an `err` parameter gave, not one borrowed from an event. */
-STN_API void stn_error_free(stn_error *error) STN_NOEXCEPT;
+STN_API void stn_error_free(stn_error* error) STN_NOEXCEPT;
 
 /* ==== Bytes =================================================================================================== */
 
 /* The bytes, borrowed from `bytes`, followed by a NUL that stn_bytes_size does not count. Never NULL except for NULL.
  * Does not block; any thread. Since 0.1. */
-STN_API const void *stn_bytes_data(const stn_bytes *bytes) STN_NOEXCEPT;
+STN_API const void* stn_bytes_data(const stn_bytes* bytes) STN_NOEXCEPT;
 /* How many. Does not block; any thread. Since 0.1. */
-STN_API size_t stn_bytes_size(const stn_bytes *bytes) STN_NOEXCEPT;
+STN_API size_t stn_bytes_size(const stn_bytes* bytes) STN_NOEXCEPT;
 /* Since 0.1. */
-STN_API void stn_bytes_free(stn_bytes *bytes) STN_NOEXCEPT;
+STN_API void stn_bytes_free(stn_bytes* bytes) STN_NOEXCEPT;
 
 /* ==== Client ================================================================================================== */
 
@@ -283,8 +285,8 @@ STN_API void stn_bytes_free(stn_bytes *bytes) STN_NOEXCEPT;
  * Codes: ok; invalid_argument (malformed URL, wrong type or range; the message names it), unknown_option (names it and
  * the nearest known one), unsupported (scheme), no_memory, internal. Since 0.1.
  */
-STN_API int32_t stn_client_open(const char *url, const char *options_json, stn_client **out,
-                                stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_open(const char* url, const char* options_json, stn_client** out,
+                                stn_error** err) STN_NOEXCEPT;
 
 /*
  * Asks for one DONE event when the store is connected, logged in and able to do what this library needs. Optional: an
@@ -292,8 +294,8 @@ STN_API int32_t stn_client_open(const char *url, const char *options_json, stn_c
  * Codes: ok, closed, any. Events: DONE; ERROR timeout, unavailable, denied, not_redis, unsupported, closed.
  * Since 0.1.
  */
-STN_API int32_t stn_client_ready(stn_client *client, int64_t deadline_ms, stn_queue *q, uint64_t tag,
-                                 stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_ready(stn_client* client, int64_t deadline_ms, stn_queue* q, uint64_t tag,
+                                 stn_error** err) STN_NOEXCEPT;
 
 /*
  * Closes, and waits for it: BLOCKS, to deadline_ms (-1 = 5 s) and a moment more. New work is refused at once with
@@ -304,16 +306,16 @@ STN_API int32_t stn_client_ready(stn_client *client, int64_t deadline_ms, stn_qu
  * whose deadline holds. Queues live on: read them. The handle still needs stn_client_free.
  * Codes: ok (also if loaders were cut off), any. Since 0.1.
  */
-STN_API int32_t stn_client_close(stn_client *client, int64_t deadline_ms, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_close(stn_client* client, int64_t deadline_ms, stn_error** err) STN_NOEXCEPT;
 
 /* The same without blocking, from any thread; one DONE event when the client is closed. Codes: ok, any. Events: DONE;
  * ERROR closed if the queue was closed first (the client closes all the same). Since 0.1. */
-STN_API int32_t stn_client_close_begin(stn_client *client, int64_t deadline_ms, stn_queue *q, uint64_t tag,
-                                       stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_close_begin(stn_client* client, int64_t deadline_ms, stn_queue* q, uint64_t tag,
+                                       stn_error** err) STN_NOEXCEPT;
 
 /* Gives the handle back. Does not close: a client without a close ends by itself, silently, when the last cache, group,
  * lease, flight or operation of it has ended. Since 0.1. */
-STN_API void stn_client_free(stn_client *client) STN_NOEXCEPT;
+STN_API void stn_client_free(stn_client* client) STN_NOEXCEPT;
 
 /*
  * Moves the clock of a memory store with clock=manual by ms (0 .. STN_DURATION_MAX_MS), for all clients that share it:
@@ -321,7 +323,7 @@ STN_API void stn_client_free(stn_client *client) STN_NOEXCEPT;
  * held across a jump beyond its length is lost, as it would be if the process had slept. Does not block; any thread.
  * Codes: ok, unsupported (the store has no manual clock), closed, any. Since 0.1.
  */
-STN_API int32_t stn_client_advance(stn_client *client, int64_t ms, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_advance(stn_client* client, int64_t ms, stn_error** err) STN_NOEXCEPT;
 
 /* ---- Notices: what an operator wants to know ---- */
 
@@ -341,54 +343,54 @@ enum stn_notice {
  * At most 1,000 unread notices are kept per queue, newer ones are dropped. Does not block; any thread.
  * Codes: ok, closed, any. Since 0.1.
  */
-STN_API int32_t stn_client_watch(stn_client *client, uint32_t mask, stn_queue *q, uint64_t tag,
-                                 stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q, uint64_t tag,
+                                 stn_error** err) STN_NOEXCEPT;
 
 /* ---- Stats ---- */
 
 /* X(name, doc): counters since the client was opened. Fields are only ever added, at the end. */
-#define STN_STATS_MAP(X)                                                                                  \
-    X(flights, "flights started by fetches")                                                              \
-    X(joins, "callers who joined a flight that another caller led")                                       \
-    X(gets, "GETs sent: one per look at a key, by flights and by plain gets")                             \
-    X(hits, "looks that found a fresh value")                                                             \
-    X(stale_hits, "looks that found a value past its soft expiry")                                        \
-    X(absent_hits, "looks that found a cached absence")                                                   \
-    X(misses, "first looks of a flight that found nothing usable: empty, foreign or a placeholder")       \
-    X(loads, "loads begun: LEASE events and refreshes taken, loaders run")                                \
-    X(loads_failed, "loads that ended with an error")                                                     \
-    X(loads_alone, "loads begun without a lease: fleet off, store down, pass marker, NO_STORE")           \
-    X(leases_granted, "leases granted by the store, refresh leases not counted")                          \
-    X(leases_held, "leases refused because another process holds the key")                                \
-    X(leases_lost, "leases found gone or taken over while we held them")                                  \
-    X(fills_stored, "rebuilt values written")                                                             \
-    X(fills_refused, "rebuilt values refused because the key had changed meanwhile")                      \
-    X(fills_lost, "rebuilt values whose write failed or got no reply")                                    \
-    X(markers_error, "error markers written after a failed load")                                         \
-    X(markers_pass, "pass markers written for values too large to store")                                 \
-    X(looks, "looks at a key while waiting for another process")                                          \
-    X(waits, "flights that waited for another process")                                                   \
-    X(promotions, "waiters who took over a lease given up by its holder")                                 \
-    X(withdrawals, "LEASE events taken back because nobody read them within 1 s")                         \
-    X(detached, "flights detached by an invalidation, by max_load or by the loss of the lease")           \
-    X(refreshes, "background refreshes begun")                                                            \
-    X(refreshes_lost, "refreshes whose result was not stored")                                            \
-    X(early_refreshes, "refreshes drawn before the soft expiry")                                          \
-    X(invalidations, "invalidations done")                                                                \
-    X(puts, "puts done")                                                                                  \
-    X(rejected, "values rejected by the host or by their codec")                                          \
-    X(foreign, "keys found to hold something that is not ours")                                           \
-    X(newer, "values found in a format newer than this library's")                                        \
-    X(timeouts, "operations that ended with timeout")                                                     \
-    X(cancelled, "operations that ended with cancelled")                                                  \
-    X(deadlocks, "calls answered would_deadlock")                                                         \
-    X(overloaded, "operations that ended with overloaded")                                                \
-    X(breaker_opened, "times the breaker opened")                                                         \
-    X(commands, "commands sent to the store")                                                             \
-    X(commands_lost, "commands whose reply never came")                                                   \
-    X(messages, "wake-up messages received")                                                              \
-    X(renewals, "lease renewals sent")                                                                    \
-    X(events, "events delivered to queues and through `now`")                                             \
+#define STN_STATS_MAP(X)                                                                        \
+    X(flights, "flights started, by fetches and by the groups of the client")                   \
+    X(joins, "callers who joined a flight that another caller led")                             \
+    X(gets, "GETs sent: one per look at a key, by flights and by plain gets")                   \
+    X(hits, "looks that found a fresh value")                                                   \
+    X(stale_hits, "looks that found a value past its soft expiry")                              \
+    X(absent_hits, "looks that found a cached absence")                                         \
+    X(misses, "first looks of a flight that found neither value, absence nor marker")           \
+    X(loads, "loads begun: LEASE events and refreshes taken, loaders run")                      \
+    X(loads_failed, "loads that ended with an error")                                           \
+    X(loads_alone, "loads begun without a lease: fleet off, store down, pass marker, NO_STORE") \
+    X(leases_granted, "leases granted by the store, refresh leases not counted")                \
+    X(leases_held, "leases refused because another process holds the key")                      \
+    X(leases_lost, "leases found gone or taken over while we held them")                        \
+    X(fills_stored, "rebuilt values written")                                                   \
+    X(fills_refused, "rebuilt values refused because the key had changed meanwhile")            \
+    X(fills_lost, "rebuilt values whose write failed or got no reply")                          \
+    X(markers_error, "error markers written after a failed load")                               \
+    X(markers_pass, "pass markers written for values too large to store")                       \
+    X(looks, "looks at a key while waiting for another process")                                \
+    X(waits, "flights that waited for another process")                                         \
+    X(promotions, "waiters who took over a lease given up by its holder")                       \
+    X(withdrawals, "LEASE events taken back because nobody read them within 1 s")               \
+    X(detached, "flights detached by an invalidation, by max_load or by the loss of the lease") \
+    X(refreshes, "background refreshes begun")                                                  \
+    X(refreshes_lost, "refreshes whose result was not stored")                                  \
+    X(early_refreshes, "refreshes drawn before the soft expiry")                                \
+    X(invalidations, "invalidations done")                                                      \
+    X(puts, "puts done")                                                                        \
+    X(rejected, "values rejected by the host or by their codec")                                \
+    X(foreign, "keys found to hold something that is not ours")                                 \
+    X(newer, "values found in a format newer than this library's")                              \
+    X(timeouts, "operations that ended with timeout")                                           \
+    X(cancelled, "operations that ended with cancelled")                                        \
+    X(deadlocks, "calls answered would_deadlock")                                               \
+    X(overloaded, "operations that ended with overloaded")                                      \
+    X(breaker_opened, "times the breaker opened")                                               \
+    X(commands, "commands sent to the store")                                                   \
+    X(commands_lost, "commands whose reply never came")                                         \
+    X(messages, "wake-up messages received")                                                    \
+    X(renewals, "lease renewals sent")                                                          \
+    X(events, "events delivered to queues and through `now`")                                   \
     X(soft_margin_small, "refreshes begun with ttl - soft_ttl below 2 x the load time")
 
 /* The only public struct: a snapshot. */
@@ -401,19 +403,19 @@ typedef struct stn_stats {
 /* Writes a snapshot; size is sizeof(stn_stats) as the caller knows it: a longer struct is filled up with zeros, a
  * shorter one gets its part. The numbers are read one by one, not at one instant. Does not block; any thread, after
  * close too. Codes: ok, any. Since 0.1. */
-STN_API int32_t stn_client_stats(stn_client *client, stn_stats *out, size_t size, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_stats(stn_client* client, stn_stats* out, size_t size, stn_error** err) STN_NOEXCEPT;
 
 /* The same as a JSON object {"flights": 1, ...}; with a cache (nullable), the numbers of that cache only, those that
  * belong to the connection left out. *out belongs to the caller. Does not block; any thread. Codes: ok, any.
  * Since 0.1. */
-STN_API int32_t stn_client_stats_json(stn_client *client, stn_cache *cache, stn_bytes **out,
-                                      stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_client_stats_json(stn_client* client, stn_cache* cache, stn_bytes** out,
+                                      stn_error** err) STN_NOEXCEPT;
 
 /* ==== Queue =================================================================================================== */
 
 /* The doorbell, and what is called once when its ud is needed no more. */
-typedef void (*stn_doorbell)(void *ud);
-typedef void (*stn_free_ud)(void *ud);
+typedef void (*stn_doorbell)(void* ud);
+typedef void (*stn_free_ud)(void* ud);
 
 /*
  * Makes a queue. It belongs to no client. host_scope: queues with the same number share host references (see above);
@@ -421,7 +423,7 @@ typedef void (*stn_free_ud)(void *ud);
  * (its own caller then waits again), a REFRESH is given up. Does not block; any thread. *out belongs to the caller.
  * Codes: ok, any. Since 0.1.
  */
-STN_API int32_t stn_queue_new(uint64_t host_scope, stn_queue **out, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_queue_new(uint64_t host_scope, stn_queue** out, stn_error** err) STN_NOEXCEPT;
 
 /*
  * Takes the next event, oldest first. BLOCKS until there is one, to timeout_ms (-1 = for ever, 0 = not at all). Any
@@ -430,14 +432,14 @@ STN_API int32_t stn_queue_new(uint64_t host_scope, stn_queue **out, stn_error **
  * Codes: ok; timeout (no event, or stn_queue_wake), closed (closed and empty: it will never hold an event again), any.
  * Since 0.1.
  */
-STN_API int32_t stn_queue_next(stn_queue *q, int64_t timeout_ms, stn_event **out, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_queue_next(stn_queue* q, int64_t timeout_ms, stn_event** out, stn_error** err) STN_NOEXCEPT;
 
 /*
  * The same for up to `cap` (1 or more) events at once: BLOCKS until there is one, takes what is there, writes them to
  * evs[0 .. *n - 1], each the caller's. Codes: as stn_queue_next, with *n = 0 unless ok. Since 0.1.
  */
-STN_API int32_t stn_queue_drain(stn_queue *q, size_t cap, int64_t timeout_ms, stn_event **evs, size_t *n,
-                                stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_queue_drain(stn_queue* q, size_t cap, int64_t timeout_ms, stn_event** evs, size_t* n,
+                                stn_error** err) STN_NOEXCEPT;
 
 /*
  * A descriptor for poll, epoll or an asyncio reader: readable while events wait, after a wake, and for ever after a
@@ -445,7 +447,7 @@ STN_API int32_t stn_queue_drain(stn_queue *q, size_t cap, int64_t timeout_ms, st
  * write or close it; it lives until stn_queue_free. It is made at the first call (an eventfd, close-on-exec).
  * Does not block; any thread. Codes: ok, any (no_memory also if no descriptor is left). Since 0.1.
  */
-STN_API int32_t stn_queue_fd(stn_queue *q, int32_t *fd, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_queue_fd(stn_queue* q, int32_t* fd, stn_error** err) STN_NOEXCEPT;
 
 /*
  * Sets the doorbell, for hosts that are woken by a call: fn(ud) when an event arrives in a queue that was seen empty
@@ -458,13 +460,13 @@ STN_API int32_t stn_queue_fd(stn_queue *q, int32_t *fd, stn_error **err) STN_NOE
  * stn_queue_free free of calls, remove the doorbell first. On a negative return free_ud is not called.
  * Codes: ok, would_deadlock (called from a ring of this queue), any. Since 0.1.
  */
-STN_API int32_t stn_queue_set_doorbell(stn_queue *q, stn_doorbell fn, void *ud, stn_free_ud free_ud,
-                                       stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_queue_set_doorbell(stn_queue* q, stn_doorbell fn, void* ud, stn_free_ud free_ud,
+                                       stn_error** err) STN_NOEXCEPT;
 
 /* Lets one thread that waits in stn_queue_next or _drain, or the next that would, return timeout at once; makes the
  * descriptor readable until then. Does not ring. Does not block; any thread. Codes: ok, any.
  * Since 0.1. */
-STN_API int32_t stn_queue_wake(stn_queue *q) STN_NOEXCEPT;
+STN_API int32_t stn_queue_wake(stn_queue* q) STN_NOEXCEPT;
 
 /*
  * Cancels an operation of this queue by its op. Its terminal event becomes ERROR `cancelled`, or stays the outcome if
@@ -472,7 +474,7 @@ STN_API int32_t stn_queue_wake(stn_queue *q) STN_NOEXCEPT;
  * wait for the same key are not disturbed; a put or invalidation that was sent may still be applied. A number whose
  * operation has ended, or that never was, is ignored. Does not block; any thread. Codes: ok, any. Since 0.1.
  */
-STN_API int32_t stn_cancel(stn_queue *q, uint64_t op) STN_NOEXCEPT;
+STN_API int32_t stn_cancel(stn_queue* q, uint64_t op) STN_NOEXCEPT;
 
 /*
  * Closes the queue: its operations on all clients are cancelled, a LEASE or FLIGHT unread in it is given up (the next
@@ -480,11 +482,11 @@ STN_API int32_t stn_cancel(stn_queue *q, uint64_t op) STN_NOEXCEPT;
  * operations on it answer `closed`. A lease already taken stays good. Legal from any thread, also while others wait in
  * it; does not block. A second close does nothing. Codes: ok, any. Since 0.1.
  */
-STN_API int32_t stn_queue_close(stn_queue *q, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_queue_close(stn_queue* q, stn_error** err) STN_NOEXCEPT;
 
 /* Closes if need be, drops what is unread (host references in it are not counted down: read the queue to its end
  * first if you use them), closes the descriptor. No thread may be waiting in it. Since 0.1. */
-STN_API void stn_queue_free(stn_queue *q) STN_NOEXCEPT;
+STN_API void stn_queue_free(stn_queue* q) STN_NOEXCEPT;
 
 /* ==== Event =================================================================================================== */
 
@@ -496,8 +498,8 @@ enum stn_event_kind {
     STN_EVENT_REFRESH = 4, /*   after VALUE, same tag: load it in the background; take the lease as above */
     STN_EVENT_FLIGHT = 5,  /* T of a group: run it: take the flight, then finish or free it */
     /* 6 LOCK and 7 TICK are reserved */
-    STN_EVENT_DONE = 8,    /* T done, nothing to tell */
-    STN_EVENT_FILLED = 9,  /* T what became of a fill: status ok, refused, lost, unavailable, too_large, ... */
+    STN_EVENT_DONE = 8,     /* T done, nothing to tell */
+    STN_EVENT_FILLED = 9,   /* T what became of a fill: status ok, refused, lost, unavailable, too_large, ... */
     STN_EVENT_REVOKED = 10, /*  the lease taken with this tag is not worth its load any more: see the reason */
     /* 11 LOCK_LOST is reserved */
     STN_EVENT_NOTICE = 12, /*   see stn_client_watch */
@@ -547,40 +549,40 @@ enum stn_codec {
 /* Getters of an event: none blocks, any thread, results borrowed from `event`. Since 0.1. */
 
 /* One of stn_event_kind; 0 for NULL. */
-STN_API int32_t stn_event_kind(const stn_event *event) STN_NOEXCEPT;
+STN_API int32_t stn_event_kind(const stn_event* event) STN_NOEXCEPT;
 /* The tag of the operation, or of the subscription, it belongs to. */
-STN_API uint64_t stn_event_tag(const stn_event *event) STN_NOEXCEPT;
+STN_API uint64_t stn_event_tag(const stn_event* event) STN_NOEXCEPT;
 /* STN_OK, or: absent of ABSENT, the error's code of ERROR, the outcome of FILLED, see stn_notice for NOTICE. */
-STN_API int32_t stn_event_status(const stn_event *event) STN_NOEXCEPT;
+STN_API int32_t stn_event_status(const stn_event* event) STN_NOEXCEPT;
 /* Bits of stn_event_flag and stn_source. */
-STN_API uint32_t stn_event_flags(const stn_event *event) STN_NOEXCEPT;
+STN_API uint32_t stn_event_flags(const stn_event* event) STN_NOEXCEPT;
 /* One of stn_reason; of NOTICE one of stn_notice. */
-STN_API int32_t stn_event_reason(const stn_event *event) STN_NOEXCEPT;
+STN_API int32_t stn_event_reason(const stn_event* event) STN_NOEXCEPT;
 /* Of VALUE, one of stn_codec; else -1. Of a group's VALUE always raw. */
-STN_API int32_t stn_event_codec(const stn_event *event) STN_NOEXCEPT;
+STN_API int32_t stn_event_codec(const stn_event* event) STN_NOEXCEPT;
 /* The bytes of VALUE or the text of NOTICE, with their number in *n (nullable). Never NULL for these two, even if
  * empty; NULL and 0 for the others. Not NUL-terminated. */
-STN_API const void *stn_event_bytes(const stn_event *event, size_t *n) STN_NOEXCEPT;
+STN_API const void* stn_event_bytes(const stn_event* event, size_t* n) STN_NOEXCEPT;
 /* Of VALUE and ABSENT of a cache: ms since it was loaded, by the store's clock; -1 if unknown. */
-STN_API int64_t stn_event_age_ms(const stn_event *event) STN_NOEXCEPT;
+STN_API int64_t stn_event_age_ms(const stn_event* event) STN_NOEXCEPT;
 /* Of VALUE and ABSENT of a cache: ms to its hard expiry; -1 if unknown or if it was not stored. */
-STN_API int64_t stn_event_ttl_left_ms(const stn_event *event) STN_NOEXCEPT;
+STN_API int64_t stn_event_ttl_left_ms(const stn_event* event) STN_NOEXCEPT;
 /* Of VALUE: ms the load took that made it. Of LEASE and REFRESH: ms the last load took. -1 if unknown. */
-STN_API int64_t stn_event_load_ms(const stn_event *event) STN_NOEXCEPT;
+STN_API int64_t stn_event_load_ms(const stn_event* event) STN_NOEXCEPT;
 /* The leader's host_ref, or 0. */
-STN_API uint64_t stn_event_host_ref(const stn_event *event) STN_NOEXCEPT;
+STN_API uint64_t stn_event_host_ref(const stn_event* event) STN_NOEXCEPT;
 /* What went wrong: of ERROR never NULL; of FILLED and NOTICE with a negative status; else NULL. */
-STN_API const stn_error *stn_event_error(const stn_event *event) STN_NOEXCEPT;
+STN_API const stn_error* stn_event_error(const stn_event* event) STN_NOEXCEPT;
 
 /* Takes the lease out of a LEASE or REFRESH event: the caller's from now on, whatever becomes of the event. NULL if the
  * event holds none, or it was taken already, or after a fork. Does not block; any thread, once. Since 0.1. */
-STN_API stn_lease *stn_event_take_lease(stn_event *event) STN_NOEXCEPT;
+STN_API stn_lease* stn_event_take_lease(stn_event* event) STN_NOEXCEPT;
 /* The same for the flight in a FLIGHT event. Since 0.1. */
-STN_API stn_flight *stn_event_take_flight(stn_event *event) STN_NOEXCEPT;
+STN_API stn_flight* stn_event_take_flight(stn_event* event) STN_NOEXCEPT;
 
 /* Frees an event and what was not taken out of it: a lease as by stn_lease_free, a flight as by stn_flight_free.
  * Since 0.1. */
-STN_API void stn_event_free(stn_event *event) STN_NOEXCEPT;
+STN_API void stn_event_free(stn_event* event) STN_NOEXCEPT;
 
 /* ==== Cache and policy ======================================================================================== */
 
@@ -601,11 +603,12 @@ STN_API void stn_event_free(stn_event *event) STN_NOEXCEPT;
  *     "soft_ttl"    duration  none       below ttl         from here on answers are STALE and one caller refreshes
  *                                                          (see STN_FETCH_REFRESH)
  *     "absent_ttl"  duration  30 s                         how long absence is cached
- *     "error_ttl"   duration  1 s                          how long a failed load is not tried again by the fleet
+ *     "error_ttl"   duration  1 s        0 .. 10 years     how long a failed load is not tried again by the fleet;
+ *                                                          0 = it is tried at once
  *     "jitter"      number    0.1        0 .. 1            adds U(0, ttl x jitter) to soft and hard expiry alike
  *     "early"       number    1.0        0 .. 10, 0 = off  eagerness to refresh before soft expiry (XFetch's beta)
- *     "lease"       text or   "auto"     100 ms .. 1 h     length of a lease; auto: 3 x the usual load, 1 .. 10 s. It
- *                   duration                               is renewed while the load runs: rarely to be touched
+ *     "lease"       duration  "auto"     100 ms .. 1 h     length of a lease; "auto": 3 x the usual load, 1 .. 10 s.
+ *                                                          It is renewed while the load runs: rarely to be touched
  *     "wait"        duration  max(10 s,  0 .. 10 years     how long a caller waits for somebody else's load;
  *                             2 x load)                    0 = not at all
  *     "max_load"    duration  60 s                         a load older than this is given up on: its callers get
@@ -617,17 +620,17 @@ STN_API void stn_event_free(stn_event *event) STN_NOEXCEPT;
  *                                                          progress may overwrite another process's invalidation
  * Codes: ok, closed, unknown_option (names it and the nearest known one), any. Since 0.1.
  */
-STN_API int32_t stn_cache_open(stn_client *client, const char *name, size_t n, const char *options_json,
-                               stn_cache **out, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_cache_open(stn_client* client, const char* name, size_t n, const char* options_json,
+                               stn_cache** out, stn_error** err) STN_NOEXCEPT;
 /* Operations in progress go on. Since 0.1. */
-STN_API void stn_cache_free(stn_cache *cache) STN_NOEXCEPT;
+STN_API void stn_cache_free(stn_cache* cache) STN_NOEXCEPT;
 
 /* Makes a variant of the cache's policy: the cache's own, changed where json says so. For calls on this cache only
  * (`invalid_argument` elsewhere); NULL there means the cache's own. Does not block; any thread. *out belongs to the
  * caller and may be freed right after the last call that names it. Codes: ok, unknown_option, any. Since 0.1. */
-STN_API int32_t stn_policy_new(stn_cache *cache, const char *json, stn_policy **out, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_policy_new(stn_cache* cache, const char* json, stn_policy** out, stn_error** err) STN_NOEXCEPT;
 /* Since 0.1. */
-STN_API void stn_policy_free(stn_policy *policy) STN_NOEXCEPT;
+STN_API void stn_policy_free(stn_policy* policy) STN_NOEXCEPT;
 
 /* ==== Fetch, get, put, invalidate ============================================================================= */
 
@@ -663,9 +666,9 @@ enum stn_invalidate_flag {
  * policy nullable; within nullable; op nullable; now nullable.
  * Codes: ok, too_large (key), would_deadlock, closed, any (also: the policy has no ttl). Since 0.1.
  */
-STN_API int32_t stn_cache_fetch(stn_cache *cache, const stn_policy *policy, const void *key, size_t n,
-                                int64_t deadline_ms, uint32_t flags, const stn_scope *within, stn_queue *q,
-                                uint64_t tag, uint64_t *op, stn_event **now, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_cache_fetch(stn_cache* cache, const stn_policy* policy, const void* key, size_t n,
+                                int64_t deadline_ms, uint32_t flags, const stn_scope* within, stn_queue* q,
+                                uint64_t tag, uint64_t* op, stn_event** now, stn_error** err) STN_NOEXCEPT;
 
 /*
  * For a host that could not decode a VALUE event of this cache: a fetch of the same key that treats that generation of
@@ -673,9 +676,9 @@ STN_API int32_t stn_cache_fetch(stn_cache *cache, const stn_policy *policy, cons
  * the caller's and may be freed after the call. A caller whose second answer is rejected too loads for itself and
  * stores nothing (STN_NOTICE_VERSION tells). All else as stn_cache_fetch with flags 0. Since 0.1.
  */
-STN_API int32_t stn_cache_refetch(stn_cache *cache, const stn_policy *policy, const stn_event *undecodable,
-                                  int64_t deadline_ms, const stn_scope *within, stn_queue *q, uint64_t tag,
-                                  uint64_t *op, stn_event **now, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_cache_refetch(stn_cache* cache, const stn_policy* policy, const stn_event* undecodable,
+                                  int64_t deadline_ms, const stn_scope* within, stn_queue* q, uint64_t tag,
+                                  uint64_t* op, stn_event** now, stn_error** err) STN_NOEXCEPT;
 
 /*
  * Reads the key and never loads it nor waits for a load. Does not block; any thread. deadline_ms: -1 or 0 =
@@ -684,8 +687,8 @@ STN_API int32_t stn_cache_refetch(stn_cache *cache, const stn_policy *policy, co
  * ERROR load_failed (a marker of a failed load), undecodable (another codec), unavailable, refused, denied, timeout,
  * cancelled, closed. Since 0.1.
  */
-STN_API int32_t stn_cache_get(stn_cache *cache, const void *key, size_t n, int64_t deadline_ms, stn_queue *q,
-                              uint64_t tag, uint64_t *op, stn_event **now, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_cache_get(stn_cache* cache, const void* key, size_t n, int64_t deadline_ms, stn_queue* q,
+                              uint64_t tag, uint64_t* op, stn_event** now, stn_error** err) STN_NOEXCEPT;
 
 /*
  * Writes a value without a lease; the last writer wins. Loads in progress for the key are detached as by an
@@ -697,9 +700,9 @@ STN_API int32_t stn_cache_get(stn_cache *cache, const void *key, size_t n, int64
  * reply was lost: a deletion of the key was queued), unavailable, refused, denied, timeout, cancelled, closed.
  * Since 0.1.
  */
-STN_API int32_t stn_cache_put(stn_cache *cache, const stn_policy *policy, const void *key, size_t n, const void *p,
+STN_API int32_t stn_cache_put(stn_cache* cache, const stn_policy* policy, const void* key, size_t n, const void* p,
                               size_t len, int32_t codec, int64_t ttl_ms, int64_t soft_ttl_ms, int64_t deadline_ms,
-                              stn_queue *q, uint64_t tag, uint64_t *op, stn_error **err) STN_NOEXCEPT;
+                              stn_queue* q, uint64_t tag, uint64_t* op, stn_error** err) STN_NOEXCEPT;
 
 /*
  * Deletes the key's value, or with STN_INVALIDATE_STALE marks it stale; in both cases a load in progress anywhere loses
@@ -709,8 +712,8 @@ STN_API int32_t stn_cache_put(stn_cache *cache, const stn_policy *policy, const 
  * Codes: ok, too_large (key), closed, any. Events: DONE; ERROR unavailable, uncertain, refused, denied, timeout,
  * cancelled, closed - after each of which the old value may live on to its TTL. Since 0.1.
  */
-STN_API int32_t stn_cache_invalidate(stn_cache *cache, const void *key, size_t n, uint32_t flags, int64_t deadline_ms,
-                                     stn_queue *q, uint64_t tag, uint64_t *op, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_cache_invalidate(stn_cache* cache, const void* key, size_t n, uint32_t flags, int64_t deadline_ms,
+                                     stn_queue* q, uint64_t tag, uint64_t* op, stn_error** err) STN_NOEXCEPT;
 
 /* ==== Lease =================================================================================================== */
 
@@ -737,13 +740,13 @@ enum stn_lease_state {
  * before, or there was none; nothing was sent); unavailable (the store could not be asked, said no, or its reply was
  * lost); too_large (over max_value: others in the fleet load for themselves for 1 s). Or ERROR closed. Since 0.1.
  */
-STN_API int32_t stn_lease_fulfil(stn_lease *lease, const void *p, size_t len, int32_t codec, int64_t ttl_ms,
-                                 int64_t soft_ttl_ms, uint64_t host_ref, stn_queue *q, uint64_t tag, uint32_t *shared,
-                                 stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_lease_fulfil(stn_lease* lease, const void* p, size_t len, int32_t codec, int64_t ttl_ms,
+                                 int64_t soft_ttl_ms, uint64_t host_ref, stn_queue* q, uint64_t tag, uint32_t* shared,
+                                 stn_error** err) STN_NOEXCEPT;
 
 /* Answers that there is no such thing; ttl_ms -1 = the policy's absent_ttl. All else as stn_lease_fulfil. Since 0.1. */
-STN_API int32_t stn_lease_fulfil_absent(stn_lease *lease, int64_t ttl_ms, uint64_t host_ref, stn_queue *q,
-                                        uint64_t tag, uint32_t *shared, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_lease_fulfil_absent(stn_lease* lease, int64_t ttl_ms, uint64_t host_ref, stn_queue* q, uint64_t tag,
+                                        uint32_t* shared, stn_error** err) STN_NOEXCEPT;
 
 /*
  * Answers with an error: everybody here who joined gets ERROR with `code` (negative) and text (nullable, cut at 1,024
@@ -751,8 +754,8 @@ STN_API int32_t stn_lease_fulfil_absent(stn_lease *lease, int64_t ttl_ms, uint64
  * gives the lease up. A value within its hard TTL is served, STALE, in place of the error. Does not block; any thread.
  * shared is nullable if host_ref is 0. Codes: ok, any (also: answered already). Since 0.1.
  */
-STN_API int32_t stn_lease_fail(stn_lease *lease, int32_t code, const char *text, uint64_t host_ref, uint32_t *shared,
-                               stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_lease_fail(stn_lease* lease, int32_t code, const char* text, uint64_t host_ref, uint32_t* shared,
+                               stn_error** err) STN_NOEXCEPT;
 
 /*
  * The caller for whom this load began has gone (its task was cancelled): how many others wait? *waiters = 0: the lease
@@ -760,22 +763,22 @@ STN_API int32_t stn_lease_fail(stn_lease *lease, int32_t code, const char *text,
  * (unwanted) comes. A refresh that nobody waits for is given up. Does not block; any thread.
  * Codes: ok, any (also: answered already). Since 0.1.
  */
-STN_API int32_t stn_lease_detach(stn_lease *lease, uint32_t *waiters) STN_NOEXCEPT;
+STN_API int32_t stn_lease_detach(stn_lease* lease, uint32_t* waiters) STN_NOEXCEPT;
 
 /* The scope of this load, for `within`: a counted copy, the caller's, to be freed with stn_scope_free; good after
  * stn_lease_free too. NULL if out of memory or after a fork. Does not block; any thread. Since 0.1. */
-STN_API stn_scope *stn_lease_scope(stn_lease *lease) STN_NOEXCEPT;
+STN_API stn_scope* stn_lease_scope(stn_lease* lease) STN_NOEXCEPT;
 
 /* One of stn_lease_state, for loaders that look now and then; 0 for NULL, STN_FORKED after a fork. Does not block; any
  * thread. Since 0.1. */
-STN_API int32_t stn_lease_state(const stn_lease *lease) STN_NOEXCEPT;
+STN_API int32_t stn_lease_state(const stn_lease* lease) STN_NOEXCEPT;
 
 /* Frees the lease. Without an answer it is given up: the caller who has waited longest gets LEASE, or if nobody waits
  * the key becomes free at once. Since 0.1. */
-STN_API void stn_lease_free(stn_lease *lease) STN_NOEXCEPT;
+STN_API void stn_lease_free(stn_lease* lease) STN_NOEXCEPT;
 
 /* Since 0.1. */
-STN_API void stn_scope_free(stn_scope *scope) STN_NOEXCEPT;
+STN_API void stn_scope_free(stn_scope* scope) STN_NOEXCEPT;
 
 /* ==== The blocking form: a loader ============================================================================= */
 
@@ -786,20 +789,20 @@ STN_API void stn_scope_free(stn_scope *scope) STN_NOEXCEPT;
  * A positive number counts as load_failed. `lease` and `sink` are borrowed while it runs: ask the lease for its state
  * and its scope (for fetches inside the loader), do not answer, detach or free it. Must not throw or longjmp.
  */
-typedef int32_t (*stn_loader)(void *ud, stn_lease *lease, stn_sink *sink);
+typedef int32_t (*stn_loader)(void* ud, stn_lease* lease, stn_sink* sink);
 
 /* All five: only in the loader; none blocks. Since 0.1. */
 
 /* Appends to the value. Codes: ok, too_large (over 512 MiB; what was written stays), any. */
-STN_API int32_t stn_sink_write(stn_sink *sink, const void *p, size_t n) STN_NOEXCEPT;
+STN_API int32_t stn_sink_write(stn_sink* sink, const void* p, size_t n) STN_NOEXCEPT;
 /* There is no such thing; what was written is dropped. Codes: ok, any. */
-STN_API int32_t stn_sink_absent(stn_sink *sink) STN_NOEXCEPT;
+STN_API int32_t stn_sink_absent(stn_sink* sink) STN_NOEXCEPT;
 /* Own expiry for this result, as in stn_cache_put; of an absence, ttl_ms alone counts. Codes: ok, any. */
-STN_API int32_t stn_sink_ttl(stn_sink *sink, int64_t ttl_ms, int64_t soft_ttl_ms) STN_NOEXCEPT;
+STN_API int32_t stn_sink_ttl(stn_sink* sink, int64_t ttl_ms, int64_t soft_ttl_ms) STN_NOEXCEPT;
 /* The codec of the value, as in stn_cache_put. Codes: ok, any. */
-STN_API int32_t stn_sink_codec(stn_sink *sink, int32_t codec) STN_NOEXCEPT;
+STN_API int32_t stn_sink_codec(stn_sink* sink, int32_t codec) STN_NOEXCEPT;
 /* The text of the error, should the loader return one; cut at 1,024 bytes. Codes: ok, any. */
-STN_API int32_t stn_sink_error(stn_sink *sink, const char *text) STN_NOEXCEPT;
+STN_API int32_t stn_sink_error(stn_sink* sink, const char* text) STN_NOEXCEPT;
 
 /*
  * Fetch, and if need be load, in one call. BLOCKS: for the store, for somebody else's load to deadline_ms (as in
@@ -811,9 +814,9 @@ STN_API int32_t stn_sink_error(stn_sink *sink, const char *text) STN_NOEXCEPT;
  * Codes: ok; load_failed, or the code that the loader here or its leader returned; would_deadlock, overloaded, timeout,
  * too_large (key), closed, any (also: no ttl). Since 0.1.
  */
-STN_API int32_t stn_cache_get_or_load(stn_cache *cache, const stn_policy *policy, const void *key, size_t n,
-                                      int64_t deadline_ms, uint32_t flags, const stn_scope *within, stn_loader loader,
-                                      void *ud, stn_event **out, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_cache_get_or_load(stn_cache* cache, const stn_policy* policy, const void* key, size_t n,
+                                      int64_t deadline_ms, uint32_t flags, const stn_scope* within, stn_loader loader,
+                                      void* ud, stn_event** out, stn_error** err) STN_NOEXCEPT;
 
 /* ==== Group: single-flight without a cache ==================================================================== */
 
@@ -823,10 +826,10 @@ STN_API int32_t stn_cache_get_or_load(stn_cache *cache, const stn_policy *policy
  * flights count in its stats. options_json: none yet. Does not block; any thread. *out belongs to the caller.
  * Codes: ok, closed, unknown_option, any. Since 0.1.
  */
-STN_API int32_t stn_group_new(stn_client *client, const char *options_json, stn_group **out,
-                              stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_group_new(stn_client* client, const char* options_json, stn_group** out,
+                              stn_error** err) STN_NOEXCEPT;
 /* Flights in progress go on. Since 0.1. */
-STN_API void stn_group_free(stn_group *group) STN_NOEXCEPT;
+STN_API void stn_group_free(stn_group* group) STN_NOEXCEPT;
 
 /*
  * Joins the flight of a key, or leads it. If *lead is set this caller leads: it runs the work, then stn_flight_finish
@@ -837,13 +840,13 @@ STN_API void stn_group_free(stn_group *group) STN_NOEXCEPT;
  * deadline_ms bounds the waiting: -1 = for ever, 0 = timeout at once if another leads. Does not block; any thread.
  * within and op nullable, lead required. Codes: ok, too_large (key), would_deadlock, closed, any. Since 0.1.
  */
-STN_API int32_t stn_group_join(stn_group *group, const void *key, size_t n, int64_t deadline_ms,
-                               const stn_scope *within, stn_queue *q, uint64_t tag, uint64_t *op, stn_flight **lead,
-                               stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_group_join(stn_group* group, const void* key, size_t n, int64_t deadline_ms,
+                               const stn_scope* within, stn_queue* q, uint64_t tag, uint64_t* op, stn_flight** lead,
+                               stn_error** err) STN_NOEXCEPT;
 
 /* Makes the next caller of the key start a flight of its own; who joined already is served as before. Does not block;
  * any thread. Codes: ok (also if none runs), too_large (key), any. Since 0.1. */
-STN_API int32_t stn_group_forget(stn_group *group, const void *key, size_t n, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_group_forget(stn_group* group, const void* key, size_t n, stn_error** err) STN_NOEXCEPT;
 
 /*
  * Ends a flight: everybody who joined has the outcome when this returns. code STN_OK: VALUE with the bytes; STN_ABSENT:
@@ -851,19 +854,19 @@ STN_API int32_t stn_group_forget(stn_group *group, const void *key, size_t n, st
  * fine for hosts that pass objects by host_ref; shared is nullable if that is 0. Does not block; any thread.
  * Codes: ok, any (also: finished already). Since 0.1.
  */
-STN_API int32_t stn_flight_finish(stn_flight *flight, int32_t code, const void *p, size_t len, uint64_t host_ref,
-                                  uint32_t *shared, stn_error **err) STN_NOEXCEPT;
+STN_API int32_t stn_flight_finish(stn_flight* flight, int32_t code, const void* p, size_t len, uint64_t host_ref,
+                                  uint32_t* shared, stn_error** err) STN_NOEXCEPT;
 
 /* The caller for whom this flight began has gone; *waiters = 0: the flight is over in the same instant, stop the work.
  * Else go on for them. No REVOKED follows if they all go too. Does not block; any thread. Codes: ok, any (also:
  * finished already). Since 0.1. */
-STN_API int32_t stn_flight_detach(stn_flight *flight, uint32_t *waiters) STN_NOEXCEPT;
+STN_API int32_t stn_flight_detach(stn_flight* flight, uint32_t* waiters) STN_NOEXCEPT;
 
 /* As stn_lease_scope. Since 0.1. */
-STN_API stn_scope *stn_flight_scope(stn_flight *flight) STN_NOEXCEPT;
+STN_API stn_scope* stn_flight_scope(stn_flight* flight) STN_NOEXCEPT;
 
 /* Frees the flight. Unfinished, it is given up: the caller who has waited longest gets FLIGHT. Since 0.1. */
-STN_API void stn_flight_free(stn_flight *flight) STN_NOEXCEPT;
+STN_API void stn_flight_free(stn_flight* flight) STN_NOEXCEPT;
 
 #if defined(__cplusplus)
 }
