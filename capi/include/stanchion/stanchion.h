@@ -356,15 +356,15 @@ STN_API int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q
     X(hits, "looks that found a fresh value")                                                   \
     X(stale_hits, "looks that found a value past its soft expiry")                              \
     X(absent_hits, "looks that found a cached absence")                                         \
-    X(misses, "first looks of a flight that found neither value, absence nor marker")           \
+    X(misses, "first looks of a flight, and plain gets, that found nothing to answer with")     \
     X(loads, "loads begun: LEASE events and refreshes taken, loaders run")                      \
     X(loads_failed, "loads that ended with an error")                                           \
     X(loads_alone, "loads begun without a lease: fleet off, store down, pass marker, NO_STORE") \
-    X(leases_granted, "leases granted by the store, refresh leases not counted")                \
-    X(leases_held, "leases refused because another process holds the key")                      \
+    X(leases_granted, "leases granted by the store, those for a refresh too")                   \
+    X(leases_held, "leases refused because another process holds one, those for a refresh too") \
     X(leases_lost, "leases found gone or taken over while we held them")                        \
     X(fills_stored, "rebuilt values written")                                                   \
-    X(fills_refused, "rebuilt values refused because the key had changed meanwhile")            \
+    X(fills_refused, "rebuilt values not written because the key had changed meanwhile")        \
     X(fills_lost, "rebuilt values whose write failed or got no reply")                          \
     X(markers_error, "error markers written after a failed load")                               \
     X(markers_pass, "pass markers written for values too large to store")                       \
@@ -391,7 +391,7 @@ STN_API int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q
     X(messages, "wake-up messages received")                                                    \
     X(renewals, "lease renewals sent")                                                          \
     X(events, "events delivered to queues and through `now`")                                   \
-    X(soft_margin_small, "refreshes begun with ttl - soft_ttl below 2 x the load time")
+    X(soft_margin_small, "values written with ttl - soft_ttl below 2 x their load time")
 
 /* The only public struct: a snapshot. */
 typedef struct stn_stats {
@@ -693,8 +693,8 @@ STN_API int32_t stn_cache_get(stn_cache* cache, const void* key, size_t n, int64
 /*
  * Writes a value without a lease; the last writer wins. Loads in progress for the key are detached as by an
  * invalidation, but a put is outside the invalidation promise: prefer stn_cache_invalidate. Does not block; any thread.
- * codec: STN_CODEC_DEFAULT or the cache's own. ttl_ms: -1 = the policy's, jittered; else 1 .. STN_DURATION_MAX_MS,
- * jittered too. soft_ttl_ms: -1 = the policy's if it is below ttl_ms, else none; 0 = none; else below ttl_ms.
+ * codec: STN_CODEC_DEFAULT or the cache's own. ttl_ms: -1 = the policy's, else 1 .. STN_DURATION_MAX_MS; jittered in
+ * both cases. soft_ttl_ms: below the ttl; 0 = none; -1 = the policy's, or none if ttl_ms is given.
  * deadline_ms: -1 or 0 = command_timeout. policy and op nullable.
  * Codes: ok, too_large (key, or value over max_value), closed, any (also: no ttl). Events: DONE; ERROR uncertain (the
  * reply was lost: a deletion of the key was queued), unavailable, refused, denied, timeout, cancelled, closed.
