@@ -12,13 +12,14 @@
 
 namespace stn {
 
-// The clock of tests. `advance` walks from one due timer of its listeners to the next, and tells
-// them with no lock held: a listener may read the clock, watch, unwatch (itself too) and advance.
-// An advance from inside a call moves the target of the running one and returns at once; one from
-// another thread waits for its turn.
+// The clock of tests. `advance` walks from one due timer of its listeners to the next, and tells them
+// with no lock held: a listener may read the clock, watch, unwatch (itself too) and advance. An
+// advance from inside a call moves the target of the running one and returns at once; one from
+// another thread waits for its turn. At every stop it tells who is due until nobody is, and at the
+// target everybody once.
 class manual_clock final : public adjustable_clock {
   public:
-    static constexpr mono_ms start_ms = 1'000'000'000;
+    static constexpr mono_ms start_ms = 1'000'000'000'000; // 2001-09-09, also as server time
 
     [[nodiscard]] mono_ms now_ms() override;
     void watch(time_listener& who) override;
@@ -26,18 +27,22 @@ class manual_clock final : public adjustable_clock {
     void advance(std::int64_t span_ms) override;
 
   private:
-    enum class told : bool { due_only, everybody };
+    using held = std::unique_lock<std::mutex>;
+    class outside;
 
-    [[nodiscard]] mono_ms earliest_due(std::unique_lock<std::mutex>& lock, mono_ms later_than);
-    bool tell(std::unique_lock<std::mutex>& lock, told whom);
+    void advance_to_target(held& lock);
+    void tell_due(held& lock);
+    void tell_everybody(held& lock);
+    [[nodiscard]] mono_ms next_stop(held& lock);
+    [[nodiscard]] mono_ms due_of(held& lock, time_listener* who);
     [[nodiscard]] bool watched(const time_listener* who) const;
 
     std::atomic<mono_ms> now_{start_ms}; // written under mutex_
     std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<time_listener*> listeners_; // guarded by mutex_, like all below
-    const time_listener* called_ = nullptr; // the one whose code runs now
-    std::thread::id advancing_;
+    const time_listener* called_ = nullptr; // whose code runs now
+    std::thread::id advancing_;             // the thread inside `advance`
     mono_ms target_ = start_ms;
 };
 

@@ -23,7 +23,6 @@ enum class memory_clock : bool { system, manual };
 
 // The store of that name in this process: opened if nobody has it open, gone with the last pointer
 // to it. Without a name it is private. A store has one clock: asking for the other is an error.
-[[nodiscard]] result<std::shared_ptr<memory_store>> open_memory_store(std::string_view name,
-                                                                      memory_clock kind);
+[[nodiscard]] result<std::shared_ptr<memory_store>> open_memory_store(std::string_view name, memory_clock kind);
 
 } // namespace stn

@@ -11,4 +11,7 @@ class system_clock final : public clock {
     [[nodiscard]] mono_ms now_ms() override;
 };
 
+// Milliseconds since the epoch. Only to start a memory store's clock, which then runs on the other.
+[[nodiscard]] std::int64_t wall_clock_ms();
+
 } // namespace stn

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Gives a lease up, perhaps leaving a marker in its place. Never touches a value.
 -- KEYS   1  value key
 -- ARGV   1  marker: none, error or pass

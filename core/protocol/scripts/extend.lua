@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Renews a lease. Never creates: a placeholder that an invalidation removed must stay removed.
 -- KEYS   1  value key
 -- ARGV   1  token

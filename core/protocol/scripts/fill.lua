@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Stores a value in place of the very lease, or generation, that it was loaded for.
 -- KEYS   1  value key
 -- ARGV   1  the generation (or token) that must stand there

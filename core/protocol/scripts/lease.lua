@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Takes the lease of a value key, or tells what stands there instead.
 -- KEYS   1  value key
 -- ARGV   1  placeholder envelope (44 bytes)

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Invalidates a value but leaves it readable: a fresh generation, so that loads in progress are
 -- refused, and a soft expiry of 0. Whatever cannot be marked is deleted.
 -- KEYS   1  value key

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Stores a value whatever stands there: the last writer wins.
 -- KEYS   1  value key
 -- ARGV   1  envelope

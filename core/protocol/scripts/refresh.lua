@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Takes the refresh lease of one generation: the bare token. Asking again with the same token is
 -- harmless.
 -- KEYS   1  refresh key

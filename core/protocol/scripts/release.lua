@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Gives back what is held under a token.
 -- KEYS   1  key whose value begins with the token (tokens are all 16 bytes)
 -- ARGV   1  token
