@@ -69,7 +69,7 @@ logged() {
   ((status == 124)) && echo "stopped after $limit s" >>"$log"
 }
 
-show_end() { sed 's/^/   | /' <(tail -n 40 "$log"); }
+show_end() { grep -v '^ok ' "$log" | tail -n 40 | sed 's/^/   | /'; }
 
 # Reads `P F` from doctest's summary, or from a last line `P passed, F failed`; nothing if there is neither.
 counts() {
@@ -207,5 +207,7 @@ for stage in "${stages[@]}"; do
 done
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 stage=install
-install_packages "${packages[@]}" || record install packages 0 1 "$SECONDS"
+failed=0
+install_packages "${packages[@]}" || failed=1
+record install packages 0 "$failed" "$SECONDS"
 for stage in "${stages[@]}"; do "stage_$stage"; done
