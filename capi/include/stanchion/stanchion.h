@@ -419,7 +419,8 @@ typedef void (*stn_free_ud)(void* ud);
 
 /*
  * Makes a queue. It belongs to no client. host_scope: queues with the same number share host references (see above);
- * 0 = none. Read it promptly: a LEASE that waits in it for 1 s is withdrawn and offered to a caller of another queue
+ * 0 = none. Take an address of the host's own as the number, so that two hosts in one process do not meet.
+ * Read it promptly: a LEASE that waits in it for 1 s is withdrawn and offered to a caller of another queue
  * (its own caller then waits again), a REFRESH is given up. Does not block; any thread. *out belongs to the caller.
  * Codes: ok, any. Since 0.1.
  */
