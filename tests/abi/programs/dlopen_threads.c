@@ -62,10 +62,11 @@ static void* load_slowly(void* cache) {
     return &fine;
 }
 
+static stn_client* left_open;
+
 int main(int argc, char** argv) {
     const char* path = argc > 1 ? argv[1] : "libstanchion.so.0";
     stn_client* client = NULL;
-    stn_client* left_open = NULL;
     stn_cache* cache = NULL;
     stn_stats stats;
     pthread_t loader;
