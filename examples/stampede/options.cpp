@@ -129,6 +129,11 @@ std::string store(const std::string& url) {
 
 } // namespace
 
+std::string Options::window() const {
+    bool whole = window_ms % 1'000 == 0;
+    return std::to_string(whole ? window_ms / 1'000 : window_ms) + (whole ? " s" : " ms");
+}
+
 std::uint64_t Options::requests_for(const Strategy& strategy) const {
     std::uint64_t cap = strategy.cap == Strategy::Cap::bare    ? none_cap
                         : strategy.cap == Strategy::Cap::lease ? lease_cap

@@ -25,7 +25,7 @@ struct Options {
     std::uint64_t lease_cap = 5'000; // 0: no cap
 
     bool burst() const { return window_ms == 0; }
-    std::string arrive() const { return burst() ? "burst" : std::to_string(window_ms) + " ms"; }
+    std::string window() const; // "1 s", "250 ms"
     // How many requests this strategy gets.
     std::uint64_t requests_for(const Strategy& strategy) const;
 };

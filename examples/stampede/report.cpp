@@ -49,7 +49,7 @@ void print_heading(std::ostream& out, const Options& options) {
     out << "One cached answer, " << counted(options.nodes, "node", "nodes") << ", "
         << counted(options.requests, "caller", "callers")
         << (options.burst() ? " at one moment, just after it expired"
-                            : " over " + options.arrive() + ", it expires at half time")
+                            : " over " + options.window() + ", it expires at half time")
         << ". A query takes " << options.load_ms << " ms.\n"
         << "(store " << store_shown(options) << ", seed " << options.seed << ")\n\n";
     print_columns(out, "strategy",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 
 #include "text.hpp"
 
@@ -11,7 +12,7 @@ namespace stampede {
 namespace {
 
 constexpr double width = 1000;
-constexpr double top = 112; // of the first row's plots
+constexpr double top = 124; // of the first row's plots
 constexpr double row_height = 104;
 constexpr double plot_height = 72;
 constexpr double queries_left = 282;
@@ -22,7 +23,7 @@ constexpr std::string_view style = R"(
   text { font-family: ui-sans-serif, system-ui, "Segoe UI", "DejaVu Sans", Arial, sans-serif; font-size: 12px; fill: #4b5563 }
   .paper { fill: #ffffff } .grid { stroke: #e5e7eb } .base { stroke: #9ca3af }
   .title { font-size: 20px; font-weight: 600; fill: #111827 } .name { font-size: 14px; font-weight: 600; fill: #111827 }
-  .big { font-size: 30px; font-weight: 600; fill: #111827 } .small { font-size: 11px; fill: #6b7280 }
+  .big { font-size: 30px; font-weight: 600; fill: #111827 } .unit { font-size: 13px; font-weight: 400 } .small { font-size: 11px; fill: #6b7280 }
   .bars { fill: #dc4c3e } .most { fill: #3b82f6; fill-opacity: 0.22 } .half { stroke: #2563eb; stroke-width: 2; fill: none }
   .expiry { stroke: #b45309; stroke-dasharray: 4 3 } .expires { font-size: 11px; fill: #b45309 }
   @media (prefers-color-scheme: dark) {
@@ -47,10 +48,10 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view ki
            std::string(kind) + "\"/>\n";
 }
 
-// The smallest of 1, 2, 3, 4, 5, 6, 8 x 10^n that is not below.
-double round_up(double number) {
+// The smallest of these steps x 10^n that is not below.
+double round_up(double number, std::initializer_list<double> steps) {
     double unit = std::pow(10, std::floor(std::log10(std::max(number, 1e-3))));
-    for (double step : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0}) {
+    for (double step : steps) {
         if (number <= step * unit * 1.0001) return step * unit;
     }
     return 10 * unit;
@@ -76,38 +77,40 @@ class Chart {
                     span_ms_ = std::max(span_ms_, end_ms);
                 }
                 most_queries = std::max(most_queries, static_cast<double>(bucket.queries));
-                most_felt = std::max(most_felt, felt(bucket));
+                most_felt = std::max(most_felt, felt(result, bucket));
             }
         }
         span_ms_ = std::max(span_ms_, static_cast<double>(options.window_ms));
         decades_ = std::max(1.0, std::ceil(std::log10(most_queries)));
-        felt_top_ = round_up(most_felt);
+        felt_top_ = round_up(most_felt, {1, 1.5, 2, 3, 4, 5, 6, 8});
     }
 
     std::string draw() const {
-        double height = top + row_height * static_cast<double>(results_.size()) + 34;
+        double height = top + row_height * static_cast<double>(results_.size()) + 12;
         std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + at(width) + " " + at(height) +
                           "\" width=\"" + at(width) + "\" height=\"" + at(height) + "\" role=\"img\">\n<title>" +
                           title() + "</title>\n<style>" + std::string(style) +
                           "</style>\n<rect width=\"100%\" height=\"100%\" " + "rx=\"8\" class=\"paper\"/>\n";
         svg += text(28, 38, "title", title());
         svg += text(28, 60, "", subtitle());
-        svg += text(queries_left, 94, "name", "queries reaching the source");
+        svg += text(queries_left, 90, "name", "queries reaching the source");
+        svg += text(queries_left, 106, "small", "per " + short_number(bucket_ms()) + " ms, on a log scale");
+        svg += text(callers_left, 90, "name", options_.burst() ? "callers still waiting" : "what callers wait");
         svg +=
-            text(queries_left + plot_width, 94, "small", "per " + short_number(bucket_ms()) + " ms, log scale", "end");
-        svg += text(callers_left, 94, "name", options_.burst() ? "callers still waiting" : "what callers wait");
-        svg += text(callers_left + plot_width, 94, "small",
-                    options_.burst() ? "" : "by arrival: line median, area longest", "end");
+            text(callers_left, 106, "small",
+                 options_.burst() ? "share of those who came" : "by the moment of arrival: line median, area longest");
         for (std::size_t i = 0; i < results_.size(); ++i) {
             svg += row(results_[i], top + row_height * static_cast<double>(i));
         }
-        svg += time_axis(queries_left, height - 34) + time_axis(callers_left, height - 34);
+        svg += time_axis(queries_left, height - 26) + time_axis(callers_left, height - 26);
         return svg + "</svg>\n";
     }
 
   private:
-    double felt(const Bucket& bucket) const {
-        return options_.burst() ? static_cast<double>(bucket.waiting) : bucket.max_ms;
+    // What the area shows: the longest wait, or of a burst the share of callers who still wait.
+    double felt(const Result& result, const Bucket& bucket) const {
+        return options_.burst() ? 100 * static_cast<double>(bucket.waiting) / static_cast<double>(result.requests)
+                                : bucket.max_ms;
     }
     double bucket_ms() const { return results_.empty() ? 20 : results_.front().bucket_ms; }
 
@@ -119,7 +122,7 @@ class Chart {
     std::string subtitle() const {
         std::string words = "One query takes " + std::to_string(options_.load_ms) + " ms. Callers come ";
         words += options_.burst() ? "all at one moment, just after the expiry."
-                                  : "at random over " + options_.arrive() + "; the key expires in the middle.";
+                                  : "at random over " + options_.window() + "; the key expires in the middle.";
         return words + " Stanchion " + stn_version_string() + ".";
     }
 
@@ -144,15 +147,11 @@ class Chart {
             double line_y = felt_y(ground, felt_top_ * share);
             svg += line(callers_left, line_y, callers_left + plot_width, line_y, "grid");
             svg += text(callers_left - 6, line_y + 4, "small",
-                        short_number(felt_top_ * share) + (options_.burst() ? "" : " ms"), "end");
+                        short_number(felt_top_ * share) + (options_.burst() ? "%" : " ms"), "end");
         }
         svg += bars(result, ground);
-        if (options_.burst()) {
-            svg += area(result, ground, [](const Bucket& bucket) { return static_cast<double>(bucket.waiting); });
-        } else {
-            svg += area(result, ground, [](const Bucket& bucket) { return bucket.max_ms; });
-            svg += median(result, ground);
-        }
+        svg += area(result, ground);
+        if (!options_.burst()) svg += median(result, ground);
         for (double left : {queries_left, callers_left}) {
             if (result.expiry_ms >= 0) {
                 double expiry = x(left, result.expiry_ms);
@@ -165,19 +164,15 @@ class Chart {
     }
 
     static std::string label(const Result& result, double y) {
-        std::string queries = short_number(static_cast<double>(result.queries));
-        double number_width = 18.0 * static_cast<double>(queries.size());
-        std::string svg = text(28, y + 8, "name", result.strategy.title);
-        svg += text(28, y + 42, "big", queries);
-        svg += text(36 + number_width, y + 42, "", result.queries == 1 ? "query" : "queries");
-        svg += text(28, y + 60, "small",
-                    "p50 " + fixed(result.latency.p50_ms, 1) + "   p99 " + fixed(result.latency.p99_ms, 0) + "   max " +
-                        fixed(result.latency.max_ms, 0) + " ms");
-        std::string last = with_commas(result.library.commands) + " store commands";
-        if (result.requests < result.wanted) {
-            last = "only " + counted(result.requests, "caller", "callers") + ": capped";
-        }
-        return svg + text(28, y + 75, "small", last);
+        std::string queries = short_number(static_cast<double>(result.queries)) + "<tspan class=\"unit\" dx=\"7\">" +
+                              (result.queries == 1 ? "query" : "queries") + "</tspan>";
+        std::string latency = "p50 " + fixed(result.latency.p50_ms, 1) + " · p99 " + fixed(result.latency.p99_ms, 0) +
+                              " · max " + fixed(result.latency.max_ms, 0) + " ms";
+        std::string callers = result.requests < result.wanted
+                                  ? "capped: " + counted(result.requests, "caller", "callers")
+                                  : counted(result.library.commands, "command", "commands") + " to the store";
+        return text(28, y + 8, "name", result.strategy.title) + text(28, y + 41, "big", queries) +
+               text(28, y + 59, "small", latency) + text(28, y + 74, "small", callers);
     }
 
     std::string bars(const Result& result, double ground) const {
@@ -206,11 +201,12 @@ class Chart {
         return list;
     }
 
-    std::string area(const Result& result, double ground, const Value& value) const {
+    std::string area(const Result& result, double ground) const {
         if (result.timeline.empty()) return "";
         double first = x(callers_left, result.bucket_ms / 2);
         double last = x(callers_left, result.timeline.back().from_ms + result.bucket_ms / 2);
-        return "<polygon points=\"" + at(first) + "," + at(ground) + points(result, ground, value) + " " + at(last) +
+        return "<polygon points=\"" + at(first) + "," + at(ground) +
+               points(result, ground, [&](const Bucket& bucket) { return felt(result, bucket); }) + " " + at(last) +
                "," + at(ground) + "\" class=\"most\"/>\n";
     }
 
@@ -220,7 +216,7 @@ class Chart {
     }
 
     std::string time_axis(double left, double y) const {
-        double step = round_up(span_ms_ / 5);
+        double step = round_up(span_ms_ / 6, {1, 2, 5});
         std::string svg;
         for (double ms = 0; ms <= span_ms_ * 1.001; ms += step) {
             svg += text(x(left, ms), y, "small", short_number(ms) + (ms == 0 ? " ms" : ""), "middle");
