@@ -136,17 +136,17 @@ stage_dev() {
   compile dev all -DSTN_TESTS=ON || return
   suite dev lint 120
   suite dev unit 300
-  suite dev conformance 300
+  conformance dev
   suite dev abi 300
   suite dev fuzz 300
-  examples build/dev
+  examples dev
 }
 
 stage_asan() {
   compile asan tests/all || return
   suite asan unit 300
   suite asan stress 480
-  suite asan conformance 300
+  conformance asan
   suite asan abi 300
   suite asan sim 240 --seeds 200
 }
@@ -175,17 +175,22 @@ stage_format() {
   single format clang-format 120 bash "$root/packaging/format.sh" --check
 }
 
-# Every example runs through; the stampede a small one.
-examples() {
-  local program name
-  export LD_LIBRARY_PATH=$root/$1/capi
-  for program in "$root/$1"/examples/*/*; do
+# Each script of tests/conformance is a test of its own.
+conformance() {  # PRESET
+  counted "$stage" conformance 300 "$root/build/$1/tests/conformance/conformance_c" "$root/tests/conformance"
+}
+
+# Every example runs through: by its smoke.sh, or just so.
+examples() {  # PRESET
+  local program folder
+  export LD_LIBRARY_PATH=$root/build/$1/capi
+  for program in "$root/build/$1"/examples/*/*; do
     [[ -f $program && -x $program ]] || continue
-    name=$(basename "$program")
-    if [[ $name == stampede ]]; then
-      single "$stage" stampede 120 "$program" --nodes 5 --requests 2000 --load-ms 100
+    folder=$(basename "$(dirname "$program")")
+    if [[ -e $root/examples/$folder/smoke.sh ]]; then
+      counted "$stage" "$folder" 600 bash "$root/examples/$folder/smoke.sh" "$program"
     else
-      single "$stage" "$name" 60 "$program"
+      single "$stage" "$(basename "$program")" 60 "$program"
     fi
   done
   unset LD_LIBRARY_PATH

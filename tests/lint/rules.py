@@ -312,10 +312,11 @@ def licensed(tree):
         if lines and lines[0].startswith("#!"):
             mark = mark or "#"
             lines = lines[1:]
-        want = f"{mark} SPDX-License-Identifier: MIT"
-        public_header = file.path.startswith("capi/include/")  # C89 comments are welcome there
-        if mark and not (lines and (lines[0] == want or public_header and lines[0].startswith("/* SPDX-License-Identifier: MIT"))):
-            yield file.path, 1, f"begins with: {want}"
+        wanted = [f"{mark} SPDX-License-Identifier: MIT"]
+        if mark == "//":
+            wanted.append("/* SPDX-License-Identifier: MIT */")
+        if mark and (not lines or lines[0] not in wanted):
+            yield file.path, 1, f"begins with: {wanted[0]}"
 
 
 def long_files(tree):
