@@ -77,6 +77,12 @@ void fill_machine::handle(fill_input in, mono_ms now, server_ms server_now, draw
         }
         if (state_ != state::loading && state_ != state::overdue && state_ != state::settling) finish();
         break;
+    case k::closing:
+        if (state_ == state::leasing || state_ == state::offered || state_ == state::loading) {
+            give_up_lease(marker_kind::none, {}, t);
+        }
+        finish();
+        break;
     case k::detached: detached_ = true; break;
     case k::takeover:
         earlier_.push_back(in.which);
@@ -622,7 +628,6 @@ void fill_machine::overdue(turn& t) {
     state_ = state::overdue;
     renew_at_ = check_at_ = forever_ms;
     renewal_ = {};
-    count(stat::detached);
     push(fill_output::kind::unlist);
     answer_error(fail(status::timeout, "the load ran longer than max_load", setup_.names->key));
     push(fill_output::kind::overdue_slot);
@@ -721,7 +726,7 @@ void fill_machine::on_loaded(const outcome_ptr& load, turn& t) {
                           t);
         }
     } else {
-        told.why = good && !small ? status::too_large : status::refused;
+        told.why = good && !small ? status::too_large : status::lost;
     }
     if (good) out_.push_back(std::move(told));
     finish();
@@ -773,7 +778,7 @@ void fill_machine::on_fill(delivery how, const reply& r, turn& t) {
         count(stat::fills_stored);
     } else if (said) {
         count(stat::fills_refused);
-        told.why = status::lost;
+        told.why = status::refused;
     } else {
         count(stat::fills_lost);
         told.why = status::unavailable;

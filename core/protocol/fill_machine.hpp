@@ -104,6 +104,7 @@ struct fill_input {
         freed,        // the lease was freed without an answer
         loaded,       // `load`
         nobody,       // nobody waits any more
+        closing,      // the client ends now: let go of everything
         detached,     // an invalidation of this process has passed
         takeover,     // `which`: a token of this process whose load is overdue
     };

@@ -49,8 +49,9 @@ struct flight_key {
     return h ^ (h >> 31);
 }
 
+// All kinds of one key hash alike, so that an invalidation finds them in one place.
 [[nodiscard]] inline std::uint64_t hash_of(const flight_key& k) noexcept {
-    return hash_bytes(k.key, (std::uint64_t{k.space} << 8) | k.kind);
+    return hash_bytes(k.key, k.space);
 }
 
 // Caller: what the engine keeps of one who waits. Extra: what it keeps of a flight.
@@ -165,6 +166,21 @@ template <class Caller, class Extra> class flight_table {
         assert(f.holds > 0);
         --f.holds;
         return forget_if_done(f);
+    }
+
+    // Every flight of one key, listed or not. `see` may unlist it.
+    template <class See> void each_of_key(std::uint32_t space, std::string_view key, std::uint64_t hash, See&& see) {
+        if (live_ == listed_) {
+            for (flight* f = buckets_[hash & (buckets_.size() - 1)]; f != nullptr;) {
+                flight* const next = f->chain;
+                if (f->hash == hash && f->space == space && f->key == key) see(*f);
+                f = next;
+            }
+            return;
+        }
+        for (flight& f : flights_) {
+            if (f.id != 0 && f.hash == hash && f.space == space && f.key == key) see(f);
+        }
     }
 
     template <class See> void each_flight(See&& see) {

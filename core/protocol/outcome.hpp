@@ -32,7 +32,7 @@ struct outcome {
     source from = source::none;
     error why;                  // when `code` is an error
     std::uint64_t host_ref = 0; // the binding's own object behind this answer
-    const void* host_scope = nullptr;
+    std::uint64_t host_scope = 0;
 };
 using outcome_ptr = std::shared_ptr<const outcome>;
 

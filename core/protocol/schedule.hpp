@@ -10,10 +10,11 @@
 // All arithmetic on time, in one place: nothing else adds a jitter, a margin or a back-off.
 namespace stn::schedule {
 
-inline constexpr std::int64_t untaken_ms = 1'000;     // an offered lease not read by then is withdrawn
-inline constexpr std::int64_t marker_pass_ms = 1'000; // how long a `pass` marker stands
-inline constexpr std::int64_t look_floor_ms = 25;     // no waiter looks more often than this
-inline constexpr int lease_resends = 2;               // fresh tokens after a lost reply, then fail open
+inline constexpr std::int64_t untaken_ms = 1'000;        // an offered lease not read by then is withdrawn
+inline constexpr std::int64_t marker_pass_ms = 1'000;    // how long a `pass` marker stands
+inline constexpr std::int64_t look_floor_ms = 25;        // no waiter looks more often than this
+inline constexpr std::int64_t probe_patience_ms = 1'000; // then another command may probe
+inline constexpr int lease_resends = 2;                  // fresh tokens after a lost reply, then fail open
 inline constexpr int look_resends = 1;
 inline constexpr int fill_resends = 2;
 

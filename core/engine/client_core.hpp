@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/counters.hpp"
+#include "engine/fills.hpp"
+#include "engine/flight_alarms.hpp"
+#include "engine/loop.hpp"
+#include "engine/notices.hpp"
+#include "engine/single_flight.hpp"
+#include "engine/transport.hpp"
+#include "engine/wire.hpp"
+#include "engine/writes.hpp"
+
+namespace stn {
+
+struct client_settings {
+    std::string prefix = "stn";
+    std::int64_t command_timeout_ms = 250;
+    std::int64_t connect_timeout_ms = 2'000;
+    std::uint32_t max_loads_down = 32;
+};
+
+// All that a client is made of. `make_fill` is there for tests that want a broken machine.
+struct client_parts {
+    std::unique_ptr<transport> link;
+    std::shared_ptr<clock> time;
+    std::shared_ptr<draws> chance;
+    std::shared_ptr<adjustable_clock> manual; // null: the clock moves by itself
+    client_settings settings;
+    fill_factory make_fill;
+    bool threaded = true; // false: somebody calls turns.turn()
+};
+
+// One client: composition and shutdown, no policy. Owned by its loop's thread and by the leases that
+// are out; the host's handles hold a `client_handle`, whose end ends the client.
+class client_core final : public turned, public wire_listener, public std::enable_shared_from_this<client_core> {
+  public:
+    static std::shared_ptr<client_core> make(client_parts parts);
+    explicit client_core(client_parts parts);
+    ~client_core() override;
+
+    // Refuses new work; done when running loads have answered or the deadline has passed. `home` gets
+    // DONE; null: nobody wants to know.
+    void begin_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag);
+    [[nodiscard]] bool closing() const noexcept { return closing_.load(); }
+    [[nodiscard]] bool closed() const noexcept { return closed_.load(); }
+
+    // Events for callers that were taken out of a flight. Returns how many carry the host_ref.
+    std::uint32_t deliver(std::vector<caller> who, const outcome_ptr& how);
+    [[nodiscard]] event answer_event(const caller& who, const outcome_ptr& how, server_ms server_now) const;
+    // The same under the turn lock: they leave with the turn.
+    void mail(std::vector<caller> who, const outcome_ptr& how, mono_ms now);
+
+    std::shared_ptr<cache_state> cache(std::string_view name, std::uint32_t max_loads);
+    std::uint32_t new_space() noexcept { return next_space_.fetch_add(1); }
+    [[nodiscard]] stat_block stats() const;
+
+    // Under the turn lock.
+    void tell(notice what, status code, std::string text);
+
+    // What an op left behind when its caller was taken out.
+    void after_leave(const single_flight::left_behind& l);
+
+    // turned
+    void on_turn(mono_ms now) override;
+    mono_ms next_external_ms() override { return commands.next_ms(); }
+    // wire_listener
+    void on_message(std::string_view payload, mono_ms now) override { fetches.on_message(payload, now); }
+    void on_subscribed(mono_ms now) override { fetches.on_subscribed(now); }
+    void on_connection(bool up, std::string_view why) override;
+    void on_breaker(bool open) override;
+
+  private:
+    client_parts parts_; // first: the others refer to it
+
+  public:
+    const client_settings& settings;
+    clock& time;
+    draws& chance;
+    const fill_factory& make_fill;
+    counters totals;
+    std::shared_ptr<single_flight> flights;
+    loop turns;
+    wire commands;
+    fills fetches;
+    writes changes;
+    flight_alarms alarms;
+    notices told;
+    std::atomic<std::int64_t> server_offset{0}; // server time - mono time, as last seen
+
+  private:
+    struct close_timer final : timer {
+        client_core* core = nullptr;
+        void due(mono_ms now) override { core->finish_close(now); }
+    };
+    void try_finish(mono_ms now);
+    void finish_close(mono_ms now);
+
+    std::atomic<bool> closing_{false};
+    std::atomic<bool> closed_{false};
+    std::atomic<std::uint32_t> next_space_{1};
+    mutable std::mutex caches_mutex_;
+    std::map<std::string, std::shared_ptr<cache_state>, std::less<>> caches_; // caches_mutex_
+    // under the turn lock
+    close_timer close_timer_;
+    std::vector<lease::filled_to> closers_;
+    bool close_begun_ = false;
+    mono_ms close_until_ = 0;
+};
+
+// What the host's handles share: the client ends with the last of them.
+class client_handle {
+  public:
+    explicit client_handle(std::shared_ptr<client_core> of) : core(std::move(of)) {}
+    ~client_handle();
+    client_handle(const client_handle&) = delete;
+    client_handle& operator=(const client_handle&) = delete;
+    const std::shared_ptr<client_core> core;
+};
+
+} // namespace stn

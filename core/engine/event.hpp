@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "protocol/outcome.hpp"
+
+namespace stn {
+
+class lease;
+class flight_lead;
+
+// The numbers are those of the C ABI.
+enum class event_kind : std::int32_t {
+    none = 0,
+    value = 1,
+    absent = 2,
+    lease = 3,
+    refresh = 4,
+    flight = 5,
+    done = 8,
+    filled = 9,
+    revoked = 10,
+    notice = 12,
+    error = 13,
+};
+
+enum class reason : std::int32_t { none, miss, lost, invalidated, max_load, closed, unwanted };
+
+struct event {
+    event_kind kind = event_kind::none;
+    status code = status::ok;
+    reason why = reason::none;
+    std::uint32_t notice = 0;
+    std::uint64_t tag = 0;
+    std::uint64_t host_ref = 0;
+    outcome_ptr what;                  // value, absent, error
+    std::shared_ptr<lease> held;       // lease, refresh
+    std::shared_ptr<flight_lead> lead; // flight
+    std::string text;                  // notice
+    std::int64_t age_ms = -1;
+    std::int64_t ttl_left_ms = -1;
+    std::int64_t load_ms = -1;
+    bool shared = false;
+
+    [[nodiscard]] bool terminal() const noexcept {
+        return kind != event_kind::refresh && kind != event_kind::revoked && kind != event_kind::notice;
+    }
+};
+
+} // namespace stn

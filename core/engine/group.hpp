@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "engine/client_core.hpp"
+
+namespace stn {
+
+// The duty to finish one run of a group; destroyed unfinished, it goes to who has waited longest.
+class flight_lead {
+  public:
+    flight_lead(std::shared_ptr<client_handle> owner, single_flight::ref flight, std::uint64_t number,
+                std::uint64_t scope, std::uint64_t within);
+    ~flight_lead();
+    flight_lead(const flight_lead&) = delete;
+    flight_lead& operator=(const flight_lead&) = delete;
+
+    // False: finished already.
+    bool finish(outcome how, std::uint32_t& shared);
+    bool detach(std::uint32_t& waiters);
+    std::uint64_t open_scope();
+    [[nodiscard]] const std::shared_ptr<client_handle>& owner() const noexcept { return owner_; }
+
+  private:
+    void hand_on();
+    void over();
+
+    const std::shared_ptr<client_handle> owner_;
+    const single_flight::ref flight_; // held
+    const std::uint64_t number_;
+    const std::uint64_t scope_;
+    const std::uint64_t within_;
+    std::atomic<bool> finished_{false};
+};
+
+// Single-flight without a cache. Any thread; nothing blocks.
+class group {
+  public:
+    explicit group(std::shared_ptr<client_handle> owner)
+        : owner_(std::move(owner)),
+          space_(owner_->core->new_space()) {}
+
+    struct joined {
+        std::unique_ptr<flight_lead> lead; // set: this caller runs it
+        std::uint64_t op = 0;
+    };
+    result<joined> join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
+                        std::shared_ptr<event_queue> home, std::uint64_t tag);
+    // The next caller starts anew.
+    std::optional<error> forget(std::string_view key);
+
+    [[nodiscard]] const std::shared_ptr<client_handle>& owner() const noexcept { return owner_; }
+
+  private:
+    const std::shared_ptr<client_handle> owner_;
+    const std::uint32_t space_;
+};
+
+} // namespace stn

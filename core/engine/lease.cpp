@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "engine/lease.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/client_core.hpp"
+
+namespace stn {
+
+lease::lease(std::shared_ptr<client_core> core, std::shared_ptr<fill_run> run, single_flight::ref flight,
+             std::uint64_t number, const caller& holder, bool leased)
+    : core_(std::move(core)),
+      run_(std::move(run)),
+      flight_(flight),
+      number_(number),
+      home_(holder.home),
+      tag_(holder.tag),
+      within_(holder.within),
+      leased_(leased) {
+    core_->flights->hold(flight_);
+}
+
+lease::~lease() {
+    if (!answered_.exchange(true)) give_up();
+    end_edge();
+    core_->flights->drop(flight_);
+}
+
+void lease::mark_read() noexcept {
+    mono_ms never = -1;
+    read_at_.compare_exchange_strong(never, core_->time.now_ms());
+}
+
+void lease::mark_taken() noexcept {
+    if (taken_.exchange(true)) return;
+    mark_read();
+    counters& c = run_->cache()->stats;
+    c.add(stat::loads);
+    if (!leased_) c.add(stat::loads_alone);
+}
+
+void lease::give_up() noexcept {
+    core_->flights->end_load(flight_, number_);
+    core_->turns.post([run = run_, no = number_](mono_ms now) { run->freed(no, now); });
+}
+
+void lease::end_edge() noexcept {
+    core_->flights->drop_edge(within_, flight_.id);
+}
+
+bool lease::answer(outcome how, filled_to told, std::uint32_t& shared) {
+    shared = 0;
+    if (answered_.exchange(true)) return false;
+    const mono_ms began = read_at_.load();
+    const mono_ms now = core_->time.now_ms();
+    how.delta_ms = static_cast<std::uint32_t>(std::clamp<mono_ms>(began < 0 ? 0 : now - began, 1, UINT32_MAX));
+    how.created = now + core_->server_offset.load();
+    how.from = source::flight;
+    how.host_scope = home_->scope();
+    const auto shared_how = std::make_shared<const outcome>(std::move(how));
+    if (shared_how->code != status::ok && shared_how->code != status::absent) {
+        run_->cache()->stats.add(stat::loads_failed);
+    }
+    if (auto who = core_->flights->answer_load(flight_, number_)) {
+        shared = core_->deliver(std::move(*who), shared_how);
+    }
+    end_edge();
+    const bool posted =
+        core_->turns.post([run = run_, shared_how, told](mono_ms at) { run->loaded(shared_how, told, at); });
+    if (!posted && told.home) {
+        event e;
+        e.kind = event_kind::error;
+        e.code = status::closed;
+        e.tag = told.tag;
+        e.what = outcome_error(fail(status::closed, "the client is closed"));
+        told.home->push(std::move(e));
+    }
+    return true;
+}
+
+bool lease::detach(std::uint32_t& waiters) {
+    waiters = 0;
+    if (answered_.load()) return false;
+    waiters = core_->flights->detach_holder(flight_, number_);
+    if (waiters > 0) return true;
+    if (answered_.exchange(true)) return false;
+    give_up();
+    return true;
+}
+
+void lease::revoke(reason) noexcept {
+    revoked_.store(true);
+}
+
+lease::state lease::at() const noexcept {
+    if (answered_.load()) return state::ended;
+    return revoked_.load() ? state::revoked : state::live;
+}
+
+std::uint64_t lease::open_scope() {
+    core_->flights->open_scope(flight_);
+    return flight_.id;
+}
+
+} // namespace stn

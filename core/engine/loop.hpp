@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/timer_queue.hpp"
+
+// Where a client's machines are turned: inbox -> turn(now) -> outbox.
+//
+// One mutex, the turn lock, guards machines, timers and the transport; whoever holds it turns. Usually
+// that is the loop's own thread, which holds it except while parked. A blocking caller that finds it
+// free turns on its own (`help`), which saves two hand-overs between threads. A turn needs no thread
+// at all, so a simulator calls `turn` and has time in its hand.
+//
+// What may go wrong, and which line prevents it:
+//   - A task is posted while a helper holds the lock: `post` rings the loop whenever it cannot know that
+//     somebody will look; the helper looks at the inbox again after it has let go.
+//   - A helper arms a timer that is due before the loop's park ends: whoever brings the next due moment
+//     forward rings, and the loop reads that moment after it has said `parked_`.
+//   - The loop parks while a task arrives: it says `parked_` first and looks at the inbox again; a poster
+//     pushes first and reads `parked_` then. One of the two sees the other (both are sequentially
+//     consistent).
+// Events leave after the lock was released: no host code ever runs under it.
+namespace stn {
+
+class outbox {
+  public:
+    void add(std::shared_ptr<event_queue> home, event e) { mail_.emplace_back(std::move(home), std::move(e)); }
+    [[nodiscard]] bool empty() const noexcept { return mail_.empty(); }
+    // In order, neighbours for one queue together. No lock of ours may be held.
+    void deliver();
+    outbox take() { return std::exchange(*this, outbox{}); }
+    // Things that must not be destroyed under the turn lock.
+    void bury(std::shared_ptr<void> what) { graves_.push_back(std::move(what)); }
+
+  private:
+    std::vector<std::pair<std::shared_ptr<event_queue>, event>> mail_;
+    std::vector<std::shared_ptr<void>> graves_;
+};
+
+class turned {
+  public:
+    turned() = default;
+    turned(const turned&) = delete;
+    turned& operator=(const turned&) = delete;
+    virtual ~turned() = default;
+    virtual void on_turn(mono_ms now) = 0;                // what came from outside
+    [[nodiscard]] virtual mono_ms next_external_ms() = 0; // when to look although nobody rang
+};
+
+class loop final : public time_listener {
+  public:
+    using task = std::function<void(mono_ms now)>;
+
+    loop(std::shared_ptr<clock> time, turned& owner);
+    ~loop() override;
+
+    // From any thread. The task runs under the turn lock, in order of posting. False: the loop has
+    // ended, and the task will not run.
+    bool post(task t);
+    // The same, by somebody who calls `help` next.
+    bool post_for_help(task t);
+    // Turns once if nobody else does; else rings the loop.
+    void help();
+    void ring();
+
+    // Starts the thread; `keep` lives as long as it runs. `manual`: nobody waits for the clock, it calls.
+    void start(std::shared_ptr<void> keep, bool manual);
+    // Ends the thread after the current turn. From any thread, the loop's own too.
+    void stop();
+    // The last turn: takes no task any more and runs what was taken. `stop` leads to it on the loop's
+    // thread; without a thread, its owner calls it.
+    void finish();
+
+    // One turn on this thread.
+    void turn();
+
+    // time_listener
+    [[nodiscard]] mono_ms next_due_ms() override;
+    void time_moved() override { turn(); }
+
+    // Under the turn lock only:
+    timer_queue timers;
+    outbox out;
+
+  private:
+    struct parking; // the descriptor the thread sleeps on
+
+    void run(mono_ms now);
+    void thread_main(bool manual);
+    [[nodiscard]] bool inbox_empty();
+    // Runs, notes the next due moment, and gives the mail that is to leave; `sooner`: that moment came closer.
+    [[nodiscard]] outbox turn_locked(mono_ms now, bool& sooner);
+    void after_turn(outbox mail, bool sooner);
+
+    const std::shared_ptr<clock> time_;
+    turned& owner_;
+    std::mutex turn_mutex_;
+    std::mutex inbox_mutex_;
+    std::vector<task> inbox_; // inbox_mutex_
+    bool inbox_shut_ = false; // inbox_mutex_
+    std::vector<task> batch_; // turn_mutex_
+    std::unique_ptr<parking> parking_;
+    std::atomic<bool> parked_{false};
+    std::atomic<bool> stopping_{false};
+    std::atomic<bool> threaded_{false};
+    std::atomic<mono_ms> next_due_{forever_ms}; // written under turn_mutex_
+};
+
+} // namespace stn

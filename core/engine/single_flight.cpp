@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+#include "engine/single_flight.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace stn {
+
+namespace {
+
+// op: table (14 bits) | shard (4) | seat (24) | seq (22)
+constexpr unsigned seq_bits = 22;
+constexpr unsigned seat_bits = 24;
+constexpr unsigned shard_bits = 4;
+constexpr std::uint32_t max_tables = 1U << 14;
+
+struct registry {
+    std::mutex mutex;
+    std::vector<std::weak_ptr<single_flight>> tables;
+    std::uint32_t next = 0;
+};
+
+// Never destroyed: threads may outlive main.
+registry& tables() {
+    static auto* r = new registry;
+    return *r;
+}
+
+} // namespace
+
+single_flight::single_flight() {
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+        shards_[i] = std::make_unique<shard>(static_cast<std::uint32_t>(i), shards_.size());
+    }
+}
+
+single_flight::~single_flight() = default;
+
+std::shared_ptr<single_flight> single_flight::make() {
+    auto made = std::make_shared<single_flight>();
+    registry& r = tables();
+    const std::lock_guard lock(r.mutex);
+    for (std::uint32_t tried = 0; tried < max_tables; ++tried) {
+        const std::uint32_t no = r.next++ % max_tables;
+        if (no >= r.tables.size()) r.tables.resize(no + 1);
+        if (!r.tables[no].expired()) continue;
+        r.tables[no] = made;
+        made->table_no_ = no;
+        return made;
+    }
+    return nullptr;
+}
+
+std::shared_ptr<single_flight> single_flight::by_op(std::uint64_t op) {
+    const auto no = static_cast<std::size_t>(op >> (seq_bits + seat_bits + shard_bits));
+    registry& r = tables();
+    const std::lock_guard lock(r.mutex);
+    return no < r.tables.size() ? r.tables[no].lock() : nullptr;
+}
+
+std::vector<std::shared_ptr<single_flight>> single_flight::all() {
+    std::vector<std::shared_ptr<single_flight>> out;
+    registry& r = tables();
+    const std::lock_guard lock(r.mutex);
+    for (auto& t : r.tables) {
+        if (auto live = t.lock()) out.push_back(std::move(live));
+    }
+    return out;
+}
+
+std::uint64_t single_flight::op_of(const shard& s, const table::seat& seat) const noexcept {
+    return (std::uint64_t{table_no_} << (seq_bits + seat_bits + shard_bits)) |
+           (std::uint64_t{s.no} << (seq_bits + seat_bits)) | (std::uint64_t{seat.index} << seq_bits) | seat.seq;
+}
+
+single_flight::ticket single_flight::enter_locked(const entry& how, caller& who, std::uint64_t hash, shard& s) {
+    ticket t;
+    if (closed_.load(std::memory_order_relaxed)) {
+        t.what = ticket::kind::closed;
+        return t;
+    }
+    table::flight* f = how.joins ? s.flights.find(how.key, hash) : nullptr;
+    const bool leads = f == nullptr;
+    if (!leads && who.no_wait && (f->extra.busy || f->extra.in_line || !how.machine)) {
+        t.what = ticket::kind::no_wait;
+        return t;
+    }
+    if (leads) {
+        f = s.flights.open(how.key, hash, how.joins);
+        f->extra.machine = how.machine;
+        f->extra.exempt = who.within != 0;
+        t.what = ticket::kind::leads;
+    }
+    t.flight = ref{f, &s, f->id};
+    if (leads && !how.leader_waits) {
+        f->extra.lease_no = 1;
+        f->extra.scope = who.home->scope();
+        return t;
+    }
+    const mono_ms deadline = who.deadline;
+    who.led = leads;
+    who.in_flight = f->id;
+    t.op = op_of(s, *s.flights.join(*f, std::move(who), deadline));
+    if (deadline < f->alarm) {
+        f->alarm = deadline;
+        t.alarm = deadline;
+        if (!leads) s.flights.hold(*f); // for whoever sets the alarm
+    }
+    return t;
+}
+
+single_flight::ticket single_flight::enter(const entry& how, caller who) {
+    const std::uint64_t hash = hash_of(how.key);
+    shard& s = of(hash);
+    if (who.within == 0 || scopes_open_.load() == 0) {
+        who.within = 0;
+        const std::lock_guard lock(s.mutex);
+        return enter_locked(how, who, hash, s);
+    }
+    const std::lock_guard edges(edges_mutex_);
+    if (!scopes_.contains(who.within)) who.within = 0;
+    const std::lock_guard lock(s.mutex);
+    if (who.within != 0 && how.joins) {
+        const table::flight* f = s.flights.find(how.key, hash);
+        if (f != nullptr && (f->id == who.within || reaches(f->id, who.within))) {
+            ticket t;
+            t.what = ticket::kind::would_deadlock;
+            return t;
+        }
+    }
+    const std::uint64_t within = who.within;
+    ticket t = enter_locked(how, who, hash, s);
+    if (within != 0 && (t.what == ticket::kind::leads || t.what == ticket::kind::joined)) {
+        waits_[within].insert(t.flight.id);
+    }
+    return t;
+}
+
+single_flight::left_behind single_flight::take_out(shard& s, table::seat* seat) {
+    table::flight& f = *seat->in;
+    left_behind l;
+    l.flight_id = f.id;
+    l.machine = f.extra.machine;
+    l.who = s.flights.leave(seat);
+    l.left = f.waiting;
+    l.load_unwanted = l.left == 0 && f.extra.lease_no != 0 && f.extra.holder_gone;
+    return l;
+}
+
+std::optional<single_flight::left_behind> single_flight::leave(std::uint64_t op, const event_queue* home) {
+    const auto no = static_cast<std::size_t>((op >> (seq_bits + seat_bits)) & ((1U << shard_bits) - 1));
+    const auto index = static_cast<std::uint32_t>((op >> seq_bits) & ((1U << seat_bits) - 1));
+    const auto seq = static_cast<std::uint32_t>(op & ((1U << seq_bits) - 1));
+    shard& s = *shards_[no];
+    std::optional<left_behind> out;
+    {
+        const std::lock_guard lock(s.mutex);
+        table::seat* seat = s.flights.seat_at(index, seq);
+        if (seat == nullptr || seat->who.home.get() != home) return std::nullopt;
+        out = take_out(s, seat);
+    }
+    drop_edge(out->who.within, out->flight_id);
+    return out;
+}
+
+std::vector<single_flight::left_behind> single_flight::leave_queue(const event_queue* home) {
+    std::vector<left_behind> out;
+    for (auto& s : shards_) {
+        const std::lock_guard lock(s->mutex);
+        std::vector<table::seat*> found;
+        s->flights.each_seat([&](table::seat& seat) {
+            if (seat.who.home.get() == home) found.push_back(&seat);
+        });
+        for (table::seat* seat : found) out.push_back(take_out(*s, seat));
+    }
+    for (const left_behind& l : out) drop_edge(l.who.within, l.flight_id);
+    return out;
+}
+
+std::vector<caller> single_flight::close_all() {
+    closed_.store(true);
+    std::vector<caller> out;
+    for (auto& s : shards_) {
+        const std::lock_guard lock(s->mutex);
+        s->flights.each_flight([&](table::flight& f) {
+            f.extra.lease_no = 0;
+            s->flights.take_all(f, [&](caller who) { out.push_back(std::move(who)); });
+            s->flights.unlist(f);
+        });
+    }
+    forget_edges(out);
+    return out;
+}
+
+std::vector<caller> single_flight::take_all(const ref& f) {
+    std::vector<caller> out;
+    {
+        const std::lock_guard lock(f.at->mutex);
+        out.reserve(f.f->waiting);
+        f.at->flights.take_all(*f.f, [&](caller who) { out.push_back(std::move(who)); });
+        f.at->flights.unlist(*f.f);
+        f.f->extra.lease_no = 0;
+    }
+    forget_edges(out);
+    return out;
+}
+
+std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std::uint64_t lease_no) {
+    std::vector<caller> out;
+    {
+        const std::lock_guard lock(f.at->mutex);
+        if (f.f->extra.lease_no != lease_no) return std::nullopt;
+        f.f->extra.lease_no = 0;
+        out.reserve(f.f->waiting);
+        f.at->flights.take_all(*f.f, [&](caller who) { out.push_back(std::move(who)); });
+        f.at->flights.unlist(*f.f);
+    }
+    forget_edges(out);
+    return out;
+}
+
+bool single_flight::end_load(const ref& f, std::uint64_t lease_no) {
+    const std::lock_guard lock(f.at->mutex);
+    if (f.f->extra.lease_no != lease_no) return false;
+    f.f->extra.lease_no = 0;
+    f.f->extra.holder_gone = false;
+    return true;
+}
+
+std::uint32_t single_flight::detach_holder(const ref& f, std::uint64_t lease_no) {
+    const std::lock_guard lock(f.at->mutex);
+    if (f.f->extra.lease_no != lease_no) return 0;
+    if (f.f->waiting > 0) {
+        f.f->extra.holder_gone = true;
+        return f.f->waiting;
+    }
+    f.f->extra.lease_no = 0;
+    f.at->flights.unlist(*f.f);
+    return 0;
+}
+
+std::optional<caller> single_flight::promote(const ref& f, std::uint64_t lease_no, const event_queue* avoid) {
+    const std::lock_guard lock(f.at->mutex);
+    for (table::seat* seat = f.f->oldest; seat != nullptr; seat = seat->next) {
+        if (avoid != nullptr && seat->who.home.get() == avoid) continue;
+        caller who = f.at->flights.leave(seat);
+        f.f->extra.lease_no = lease_no;
+        f.f->extra.scope = who.home->scope();
+        f.f->extra.holder_gone = false;
+        f.f->extra.in_line = false;
+        return who;
+    }
+    if (avoid == nullptr) f.at->flights.unlist(*f.f);
+    return std::nullopt;
+}
+
+void single_flight::come_back(const ref& f, caller who) {
+    const std::lock_guard lock(f.at->mutex);
+    f.f->extra.lease_no = 0;
+    const mono_ms deadline = who.deadline;
+    f.at->flights.rejoin(*f.f, std::move(who), deadline);
+}
+
+std::vector<caller> single_flight::sweep(const ref& f, mono_ms now, mono_ms& next) {
+    std::vector<caller> out;
+    {
+        const std::lock_guard lock(f.at->mutex);
+        next = forever_ms;
+        for (table::seat* seat = f.f->oldest; seat != nullptr;) {
+            table::seat* const after = seat->next;
+            if (seat->deadline <= now) {
+                out.push_back(f.at->flights.leave(seat));
+            } else {
+                next = std::min(next, seat->deadline);
+            }
+            seat = after;
+        }
+        f.f->alarm = next;
+    }
+    forget_edges(out);
+    return out;
+}
+
+std::vector<caller> single_flight::take_if(const ref& f, const std::function<bool(const caller&)>& which) {
+    std::vector<caller> out;
+    {
+        const std::lock_guard lock(f.at->mutex);
+        for (table::seat* seat = f.f->oldest; seat != nullptr;) {
+            table::seat* const after = seat->next;
+            if (which(seat->who)) out.push_back(f.at->flights.leave(seat));
+            seat = after;
+        }
+    }
+    forget_edges(out);
+    return out;
+}
+
+std::vector<caller> single_flight::set_busy(const ref& f) {
+    {
+        const std::lock_guard lock(f.at->mutex);
+        f.f->extra.busy = true;
+    }
+    return take_if(f, [](const caller& who) { return who.no_wait; });
+}
+
+void single_flight::begin_load(const ref& f, std::uint64_t lease_no, std::uint64_t scope) {
+    const std::lock_guard lock(f.at->mutex);
+    f.f->extra.lease_no = lease_no;
+    f.f->extra.scope = scope;
+}
+
+bool single_flight::unlist_if_empty(const ref& f) {
+    const std::lock_guard lock(f.at->mutex);
+    if (f.f->waiting != 0) return false;
+    f.at->flights.unlist(*f.f);
+    return true;
+}
+
+void single_flight::set_in_line(const ref& f, bool in_line) {
+    const std::lock_guard lock(f.at->mutex);
+    f.f->extra.in_line = in_line;
+}
+
+void single_flight::unlist(const ref& f) {
+    const std::lock_guard lock(f.at->mutex);
+    f.at->flights.unlist(*f.f);
+}
+
+std::size_t single_flight::detach(std::uint32_t space, std::string_view key) {
+    std::size_t n = 0;
+    const std::uint64_t hash = hash_of({space, 0, {}, key});
+    shard& s = of(hash);
+    const std::lock_guard lock(s.mutex);
+    s.flights.each_of_key(space, key, hash, [&](table::flight& f) {
+        if (f.extra.detached) return;
+        f.extra.detached = true;
+        if (f.listed) ++n;
+        s.flights.unlist(f);
+    });
+    return n;
+}
+
+void single_flight::drop(const ref& f) {
+    bool scoped = false;
+    {
+        const std::lock_guard lock(f.at->mutex);
+        scoped = f.f->extra.scoped;
+        if (!f.at->flights.drop(*f.f)) scoped = false;
+    }
+    if (scoped) close_scope(f.id);
+}
+
+single_flight::extra single_flight::look(const ref& f) const {
+    const std::lock_guard lock(f.at->mutex);
+    return f.f->extra;
+}
+
+std::uint32_t single_flight::waiting(const ref& f) const {
+    const std::lock_guard lock(f.at->mutex);
+    return f.f->waiting;
+}
+
+bool single_flight::alarm_set(const ref& f) const {
+    const std::lock_guard lock(f.at->mutex);
+    return f.f->alarm != forever_ms;
+}
+
+void single_flight::hold(const ref& f) {
+    const std::lock_guard lock(f.at->mutex);
+    f.at->flights.hold(*f.f);
+}
+
+std::size_t single_flight::live() {
+    std::size_t n = 0;
+    for (auto& s : shards_) {
+        const std::lock_guard lock(s->mutex);
+        n += s->flights.live();
+    }
+    return n;
+}
+
+// ---- who waits for whom
+
+void single_flight::open_scope(const ref& f) {
+    const std::lock_guard edges(edges_mutex_);
+    const std::lock_guard lock(f.at->mutex);
+    if (f.f->id != f.id || f.f->extra.lease_no == 0) return;
+    f.f->extra.scoped = true;
+    if (scopes_.insert(f.id).second) scopes_open_.fetch_add(1);
+}
+
+void single_flight::close_scope(std::uint64_t flight) {
+    if (scopes_open_.load() == 0) return;
+    const std::lock_guard edges(edges_mutex_);
+    if (scopes_.erase(flight) != 0) scopes_open_.fetch_sub(1);
+    waits_.erase(flight);
+}
+
+bool single_flight::scope_open(std::uint64_t flight) {
+    if (scopes_open_.load() == 0) return false;
+    const std::lock_guard edges(edges_mutex_);
+    return scopes_.contains(flight);
+}
+
+bool single_flight::add_edge(std::uint64_t from, std::uint64_t to) {
+    const std::lock_guard edges(edges_mutex_);
+    if (from == to || reaches(to, from)) return false;
+    waits_[from].insert(to);
+    return true;
+}
+
+void single_flight::drop_edge(std::uint64_t from, std::uint64_t to) {
+    if (from == 0) return;
+    const std::lock_guard edges(edges_mutex_);
+    const auto it = waits_.find(from);
+    if (it == waits_.end()) return;
+    if (const auto one = it->second.find(to); one != it->second.end()) it->second.erase(one);
+    if (it->second.empty()) waits_.erase(it);
+}
+
+void single_flight::forget_edges(const std::vector<caller>& out) {
+    for (const caller& who : out) drop_edge(who.within, who.in_flight);
+}
+
+bool single_flight::reaches(std::uint64_t from, std::uint64_t to) const {
+    std::vector<std::uint64_t> todo{from};
+    std::set<std::uint64_t> seen;
+    while (!todo.empty()) {
+        const std::uint64_t at = todo.back();
+        todo.pop_back();
+        if (at == to) return true;
+        if (!seen.insert(at).second) continue;
+        if (const auto it = waits_.find(at); it != waits_.end()) {
+            todo.insert(todo.end(), it->second.begin(), it->second.end());
+        }
+    }
+    return false;
+}
+
+} // namespace stn

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "engine/event_queue.hpp"
+#include "protocol/flight_table.hpp"
+#include "protocol/outcome.hpp"
+
+// The front of every call: callers of one key share one flight.
+//
+// Sixteen shards, each a flight_table under a mutex of its own. Whatever decides who is answered
+// happens under that mutex, once: answering takes all callers out and takes the flight off the list
+// in one step, so nobody can join a flight that has been answered, and a caller that was taken out
+// cannot be cancelled, timed out or answered again.
+//
+// Lock order: edges_mutex_ (only for calls that come from inside a load) -> a shard's mutex -> nothing.
+// The client's turn lock may be held around both; it is never taken inside.
+namespace stn {
+
+struct caller {
+    std::shared_ptr<event_queue> home;
+    std::uint64_t tag = 0;
+    std::uint64_t within = 0;    // flight whose load makes this call, 0: none
+    std::uint64_t in_flight = 0; // flight it waits for, when `within` is set
+    mono_ms deadline = forever_ms;
+    bool refresh = false; // would run a refresh
+    bool no_wait = false; // does not wait for anybody else's load
+    bool led = false;     // opened the flight
+};
+
+class single_flight {
+  public:
+    struct extra {
+        std::uint64_t lease_no = 0; // of the load that may answer, 0: none runs
+        std::uint64_t scope = 0;    // host_scope of the queue that its lease went to
+        bool busy = false;          // its callers wait for a load, here or elsewhere
+        bool in_line = false;       // it waits for a load slot
+        bool exempt = false;        // opened from inside a load: needs no slot
+        bool detached = false;      // an invalidation has passed
+        bool holder_gone = false;   // the holder's own caller has left
+        bool machine = false;       // the loop drives it (a fetch, not a group)
+        bool scoped = false;        // its load has been named to the host
+    };
+    using table = flight_table<caller, extra>;
+
+    struct shard {
+        std::mutex mutex;
+        table flights; // mutex
+        const std::uint32_t no;
+        shard(std::uint32_t number, std::uint64_t step) : flights(step, number + 1), no(number) {}
+    };
+
+    // A flight that somebody holds.
+    struct ref {
+        table::flight* f = nullptr;
+        shard* at = nullptr;
+        std::uint64_t id = 0;
+        explicit operator bool() const noexcept { return f != nullptr; }
+    };
+
+    struct ticket {
+        enum class kind : std::uint8_t { leads, joined, would_deadlock, no_wait, closed } what = kind::joined;
+        ref flight;                   // held by the leader
+        std::uint64_t op = 0;         // of the seat
+        std::optional<mono_ms> alarm; // somebody must look at the flight's deadlines by then
+    };
+
+    struct entry {
+        flight_key key;
+        bool joins = true;        // may find a listed flight and be found
+        bool leader_waits = true; // the leader has a seat too (a fetch), or runs at once (a group)
+        bool machine = false;
+    };
+
+    single_flight();
+    ~single_flight();
+    single_flight(const single_flight&) = delete;
+    single_flight& operator=(const single_flight&) = delete;
+
+    ticket enter(const entry& how, caller who);
+
+    // Takes a caller out by its op; `left`: how many still wait there; `flight`: where it was (not held).
+    struct left_behind {
+        caller who;
+        std::uint32_t left = 0;
+        std::uint64_t flight_id = 0;
+        bool machine = false;
+        bool load_unwanted = false; // its holder's caller has gone too, and now nobody waits
+    };
+    std::optional<left_behind> leave(std::uint64_t op, const event_queue* home);
+
+    // The callers of one queue, everywhere.
+    std::vector<left_behind> leave_queue(const event_queue* home);
+    // Every caller of every flight; nobody enters from now on unless `only_within`.
+    std::vector<caller> close_all();
+
+    // Answers: everybody out, and off the list.
+    std::vector<caller> take_all(const ref& f);
+    // The same for the load numbered `lease_no`; nothing if it may not answer any more.
+    std::optional<std::vector<caller>> answer_load(const ref& f, std::uint64_t lease_no);
+    // Gives a load up. False if it could not answer anyway.
+    bool end_load(const ref& f, std::uint64_t lease_no);
+    // The holder's caller has gone; 0: the load is given up and the flight off the list, in one step.
+    std::uint32_t detach_holder(const ref& f, std::uint64_t lease_no);
+    // A load that answers to nobody in the flight (a refresh).
+    void begin_load(const ref& f, std::uint64_t lease_no, std::uint64_t scope);
+    // Makes the oldest caller (not of queue `avoid`) the holder of load `lease_no`. Without `avoid`, a
+    // flight in which nobody waits leaves the list in the same step.
+    std::optional<caller> promote(const ref& f, std::uint64_t lease_no, const event_queue* avoid);
+    // A withdrawn offer: its caller waits again, as the youngest.
+    void come_back(const ref& f, caller who);
+    // Callers past their deadline, and the next deadline of the others.
+    std::vector<caller> sweep(const ref& f, mono_ms now, mono_ms& next);
+    // Those of whom `which` is true.
+    std::vector<caller> take_if(const ref& f, const std::function<bool(const caller&)>& which);
+    // Its callers wait for a load from now on. Gives those that will not; new ones of them are refused.
+    std::vector<caller> set_busy(const ref& f);
+    void set_in_line(const ref& f, bool in_line);
+
+    void unlist(const ref& f);
+    // True: nobody waits, and nobody can join any more.
+    bool unlist_if_empty(const ref& f);
+    // Takes the key's flights of `space` off the list: who joins from now on starts anew.
+    std::size_t detach(std::uint32_t space, std::string_view key);
+    void drop(const ref& f);
+    [[nodiscard]] extra look(const ref& f) const;
+    [[nodiscard]] std::uint32_t waiting(const ref& f) const;
+    [[nodiscard]] bool alarm_set(const ref& f) const;
+    void hold(const ref& f);
+    [[nodiscard]] std::size_t live();
+
+    // The load of `flight` gets a name: calls may come from inside it.
+    void open_scope(const ref& f);
+    void close_scope(std::uint64_t flight);
+    [[nodiscard]] bool scope_open(std::uint64_t flight);
+    // `from` waits for `to` as well (it waits for a token that `to` holds). False: that closes a circle.
+    bool add_edge(std::uint64_t from, std::uint64_t to);
+    void drop_edge(std::uint64_t from, std::uint64_t to);
+    // What every caller that was taken out needs, once: its edge goes.
+    void forget_edges(const std::vector<caller>& out);
+
+    static std::shared_ptr<single_flight> by_op(std::uint64_t op);
+    static std::vector<std::shared_ptr<single_flight>> all();
+    static std::shared_ptr<single_flight> make();
+
+  private:
+    shard& of(std::uint64_t hash) noexcept { return *shards_[hash >> 60]; }
+    std::uint64_t op_of(const shard& s, const table::seat& seat) const noexcept;
+    ticket enter_locked(const entry& how, caller& who, std::uint64_t hash, shard& s);
+    left_behind take_out(shard& s, table::seat* seat);
+    bool reaches(std::uint64_t from, std::uint64_t to) const; // edges_mutex_ held
+
+    std::array<std::unique_ptr<shard>, 16> shards_;
+    std::uint32_t table_no_ = 0;
+    std::atomic<bool> closed_{false};
+
+    std::mutex edges_mutex_;
+    std::atomic<std::size_t> scopes_open_{0};
+    std::set<std::uint64_t> scopes_;                              // edges_mutex_
+    std::map<std::uint64_t, std::multiset<std::uint64_t>> waits_; // edges_mutex_
+};
+
+} // namespace stn

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/random.hpp"
+#include "engine/counters.hpp"
+#include "engine/transport.hpp"
+#include "protocol/breaker.hpp"
+
+namespace stn {
+
+// Who waits for replies.
+class reply_sink {
+  public:
+    reply_sink() = default;
+    reply_sink(const reply_sink&) = delete;
+    reply_sink& operator=(const reply_sink&) = delete;
+    virtual ~reply_sink() = default;
+    virtual void replied(std::uint32_t id, delivery how, reply r, mono_ms now) = 0;
+};
+
+// What a client hears besides replies.
+class wire_listener {
+  public:
+    wire_listener() = default;
+    wire_listener(const wire_listener&) = delete;
+    wire_listener& operator=(const wire_listener&) = delete;
+    virtual ~wire_listener() = default;
+    virtual void on_message(std::string_view payload, mono_ms now) = 0;
+    virtual void on_subscribed(mono_ms now) = 0;
+    virtual void on_connection(bool up, std::string_view why) = 0;
+    virtual void on_breaker(bool open) = 0;
+};
+
+// Commands out, replies back to who asked, the breaker in between. Under the turn lock.
+class wire {
+  public:
+    wire(transport& link, draws& chance, counters& totals, wire_listener& who)
+        : link_(link),
+          chance_(chance),
+          totals_(totals),
+          listener_(who) {}
+
+    // `sink` null: nobody wants the reply. A gated command that the breaker refuses is `not_sent`.
+    void send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id, bool gated, mono_ms now);
+    // Subscribes to all wake-up channels, once.
+    void listen(std::string_view prefix, mono_ms now);
+    // A command ran into its deadline.
+    void silent(mono_ms now);
+    void poll(mono_ms now);
+    [[nodiscard]] mono_ms next_ms() const { return refused_.empty() ? link_.next_ms() : 0; }
+    [[nodiscard]] server_ms server_time(mono_ms now) { return link_.server_time(now); }
+    [[nodiscard]] bool down() const noexcept { return breaker_.open(); }
+    [[nodiscard]] std::size_t in_flight() const noexcept { return asked_.size(); }
+
+  private:
+    struct asked {
+        std::shared_ptr<reply_sink> sink;
+        std::uint32_t id;
+    };
+    void settle(const transport_event& e, mono_ms now);
+
+    transport& link_;
+    draws& chance_;
+    counters& totals_;
+    wire_listener& listener_;
+    breaker breaker_;
+    command_seq next_seq_ = 1;
+    bool listening_ = false;
+    std::unordered_map<command_seq, asked> asked_;
+    std::vector<asked> refused_;
+};
+
+} // namespace stn

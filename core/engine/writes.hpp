@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "engine/fills.hpp"
+#include "engine/single_flight.hpp"
+#include "engine/timer_queue.hpp"
+#include "engine/wire.hpp"
+
+namespace stn {
+
+class client_core;
+
+// Puts and invalidations. An invalidation is retried to its deadline and never stopped by the breaker;
+// a put is sent once. Under the turn lock.
+class writes {
+  public:
+    explicit writes(client_core& core) : core_(core) {}
+
+    struct request {
+        enum class kind : std::uint8_t { put, erase, mark_stale } what = kind::erase;
+        single_flight::ref flight; // its one caller is who asked; held
+        std::shared_ptr<cache_state> cache;
+        std::shared_ptr<const key_names> names;
+        std::shared_ptr<const fill_policy> policy;
+        outcome_ptr value; // put
+        mono_ms deadline = forever_ms;
+    };
+    void begin(request r, mono_ms now);
+    void close(mono_ms now);
+    [[nodiscard]] bool busy() const noexcept { return !running_.empty(); }
+
+  private:
+    class run;
+    client_core& core_;
+    std::set<std::shared_ptr<run>> running_;
+};
+
+} // namespace stn
