@@ -48,7 +48,6 @@ static void check_answer(const stn_event* e, struct word* (*next)(struct step*))
 
 static void name_duty(stn_event* e, const char* name) {
     const bool flight = stn_event_kind(e) == STN_EVENT_FLIGHT;
-    if (!name) bad_script("missing", "as NAME");
     struct thing* t = name_thing(name, flight ? FLIGHT : LEASE);
     if (flight) {
         t->handle = stn_event_take_flight(e);
@@ -465,7 +464,7 @@ static void do_expect(void) {
     case STN_EVENT_REFRESH:
     case STN_EVENT_FLIGHT:
         check_option_ms("load", stn_event_load_ms(e), e);
-        name_duty(e, name);
+        if (name) name_duty(e, name);
         name = NULL;
         break;
     case STN_EVENT_FILLED: check(stn_event_status(e) == number_in(statuses, operand("a code")->text), e); break;
