@@ -14,6 +14,7 @@ std::shared_ptr<client_core> client_core::make(client_parts parts) {
     const bool threaded = parts.threaded;
     const bool manual = parts.manual != nullptr;
     auto core = std::make_shared<client_core>(std::move(parts));
+    core->flights->owner = core;
     core->parts_.link->set_ring([raw = core.get()] { raw->turns.ring(); });
     if (manual) core->parts_.manual->watch(core->turns);
     if (threaded) core->turns.start(core, manual);
@@ -99,6 +100,7 @@ std::uint32_t client_core::deliver(std::vector<caller> who, const outcome_ptr& h
         if (e.host_ref != 0) ++shared;
         mail.add(std::move(c.home), std::move(e));
     }
+    totals.add(stat::events, mail.size());
     mail.deliver();
     return shared;
 }
@@ -158,6 +160,7 @@ void client_core::begin_close(std::int64_t deadline_ms, std::shared_ptr<event_qu
             turns.timers.set(close_timer_, until);
         }
         close_begun_ = true;
+        close_when_idle_ = false;
         if (deadline_ms <= 0) finish_close(now);
     });
     if (!posted && home) {
@@ -168,7 +171,12 @@ void client_core::begin_close(std::int64_t deadline_ms, std::shared_ptr<event_qu
     }
 }
 
+void client_core::close_when_idle() {
+    turns.post([this](mono_ms) { close_begun_ = close_when_idle_ = true; });
+}
+
 void client_core::try_finish(mono_ms now) {
+    if (close_when_idle_ && (fetches.size() != 0 || flights->live() != 0)) return;
     if (!closed_.load() && !fetches.busy() && !changes.busy()) finish_close(now);
 }
 

@@ -21,13 +21,6 @@
 
 namespace stn {
 
-struct client_settings {
-    std::string prefix = "stn";
-    std::int64_t command_timeout_ms = 250;
-    std::int64_t connect_timeout_ms = 2'000;
-    std::uint32_t max_loads_down = 32;
-};
-
 // All that a client is made of. `make_fill` is there for tests that want a broken machine.
 struct client_parts {
     std::unique_ptr<transport> link;
@@ -50,6 +43,8 @@ class client_core final : public turned, public wire_listener, public std::enabl
     // Refuses new work; done when running loads have answered or the deadline has passed. `home` gets
     // DONE; null: nobody wants to know.
     void begin_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag);
+    // Nobody can begin anything any more: ends, silently, with what is still running.
+    void close_when_idle();
     [[nodiscard]] bool closing() const noexcept { return closing_.load(); }
     [[nodiscard]] bool closed() const noexcept { return closed_.load(); }
 
@@ -71,6 +66,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
 
     // turned
     void on_turn(mono_ms now) override;
+    void on_mail(std::size_t events) override { totals.add(stat::events, events); }
     mono_ms next_external_ms() override { return commands.next_ms(); }
     // wire_listener
     void on_message(std::string_view payload, mono_ms now) override { fetches.on_message(payload, now); }
@@ -113,6 +109,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     close_timer close_timer_;
     std::vector<lease::filled_to> closers_;
     bool close_begun_ = false;
+    bool close_when_idle_ = false;
     mono_ms close_until_ = 0;
 };
 

@@ -71,6 +71,8 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
 
     [[nodiscard]] std::uint64_t id() const noexcept { return flight_.id; }
     [[nodiscard]] const std::string& store_key() const noexcept { return names_->store_key; }
+    [[nodiscard]] const std::string& key() const noexcept { return names_->key; }
+    [[nodiscard]] const fill_policy& policy() const noexcept { return *policy_; }
     [[nodiscard]] const std::shared_ptr<cache_state>& cache() const noexcept { return cache_; }
     [[nodiscard]] bool done() const noexcept { return done_; }
     [[nodiscard]] bool loading() const noexcept { return load_open_; }

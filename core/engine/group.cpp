@@ -48,7 +48,9 @@ bool flight_lead::finish(outcome how, std::uint32_t& shared) {
     how.host_scope = scope_;
     client_core& core = *owner_->core;
     if (auto who = core.flights->answer_load(flight_, number_); who && !who->empty()) {
-        shared = core.deliver(std::move(*who), std::make_shared<const outcome>(std::move(how)));
+        const auto owned = std::make_shared<outcome>(std::move(how));
+        owned->payload = owned->storage;
+        shared = core.deliver(std::move(*who), owned);
     }
     over();
     return true;

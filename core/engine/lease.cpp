@@ -49,25 +49,27 @@ void lease::end_edge() noexcept {
     core_->flights->drop_edge(within_, flight_.id);
 }
 
-bool lease::answer(outcome how, filled_to told, std::uint32_t& shared) {
-    shared = 0;
-    if (answered_.exchange(true)) return false;
+std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
+    if (answered_.exchange(true)) return std::nullopt;
     const mono_ms began = read_at_.load();
     const mono_ms now = core_->time.now_ms();
     how.delta_ms = static_cast<std::uint32_t>(std::clamp<mono_ms>(began < 0 ? 0 : now - began, 1, UINT32_MAX));
     how.created = now + core_->server_offset.load();
     how.from = source::flight;
     how.host_scope = home_->scope();
-    const auto shared_how = std::make_shared<const outcome>(std::move(how));
-    if (shared_how->code != status::ok && shared_how->code != status::absent) {
-        run_->cache()->stats.add(stat::loads_failed);
-    }
+    how.key = run_->key();
+    how.why.key = how.key;
+    const bool failed = how.code != status::ok && how.code != status::absent;
+    if (failed) run_->cache()->stats.add(stat::loads_failed);
+    const auto owned = std::make_shared<outcome>(std::move(how));
+    owned->payload = owned->storage;
+    answered out{owned, 0};
     if (auto who = core_->flights->answer_load(flight_, number_)) {
-        shared = core_->deliver(std::move(*who), shared_how);
+        out.shared = core_->deliver(std::move(*who), out.how);
     }
     end_edge();
     const bool posted =
-        core_->turns.post([run = run_, shared_how, told](mono_ms at) { run->loaded(shared_how, told, at); });
+        core_->turns.post([run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
     if (!posted && told.home) {
         event e;
         e.kind = event_kind::error;
@@ -76,7 +78,11 @@ bool lease::answer(outcome how, filled_to told, std::uint32_t& shared) {
         e.what = outcome_error(fail(status::closed, "the client is closed"));
         told.home->push(std::move(e));
     }
-    return true;
+    return out;
+}
+
+std::uint8_t lease::codec() const noexcept {
+    return run_->policy().codec;
 }
 
 bool lease::detach(std::uint32_t& waiters) {

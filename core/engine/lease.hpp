@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "engine/event.hpp"
 #include "engine/event_queue.hpp"
@@ -37,8 +38,12 @@ class lease {
         std::shared_ptr<event_queue> home; // null: nobody wants to know
         std::uint64_t tag = 0;
     };
-    // False: answered already. `shared`: how many events carry the host_ref.
-    bool answer(outcome how, filled_to told, std::uint32_t& shared);
+    struct answered {
+        outcome_ptr how;
+        std::uint32_t shared = 0; // how many events carry the host_ref
+    };
+    // Nothing: answered already. `how.storage` holds the value.
+    std::optional<answered> answer(outcome how, filled_to told);
     // False: answered already. 0 waiters: given up in the same instant.
     bool detach(std::uint32_t& waiters);
     void revoke(reason why) noexcept;
@@ -46,6 +51,7 @@ class lease {
 
     // Names the load for calls made from inside it.
     std::uint64_t open_scope();
+    [[nodiscard]] std::uint8_t codec() const noexcept;
     [[nodiscard]] const std::shared_ptr<client_core>& core() const noexcept { return core_; }
     [[nodiscard]] const std::shared_ptr<event_queue>& home() const noexcept { return home_; }
     [[nodiscard]] std::uint64_t tag() const noexcept { return tag_; }

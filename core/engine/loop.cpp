@@ -94,6 +94,7 @@ outbox loop::turn_locked(mono_ms now, bool& sooner) {
     run(now);
     const mono_ms next = std::min(timers.next_ms(), owner_.next_external_ms());
     sooner = next < next_due_.exchange(next);
+    owner_.on_mail(out.size());
     return out.take();
 }
 

@@ -33,6 +33,7 @@ namespace stn {
 class outbox {
   public:
     void add(std::shared_ptr<event_queue> home, event e) { mail_.emplace_back(std::move(home), std::move(e)); }
+    [[nodiscard]] std::size_t size() const noexcept { return mail_.size(); }
     [[nodiscard]] bool empty() const noexcept { return mail_.empty(); }
     // In order, neighbours for one queue together. No lock of ours may be held.
     void deliver();

@@ -27,6 +27,8 @@
 // The client's turn lock may be held around both; it is never taken inside.
 namespace stn {
 
+class client_core;
+
 struct caller {
     std::shared_ptr<event_queue> home;
     std::uint64_t tag = 0;
@@ -148,6 +150,8 @@ class single_flight {
     void drop_edge(std::uint64_t from, std::uint64_t to);
     // What every caller that was taken out needs, once: its edge goes.
     void forget_edges(const std::vector<caller>& out);
+
+    std::weak_ptr<client_core> owner; // set once, before anybody else sees it
 
     static std::shared_ptr<single_flight> by_op(std::uint64_t op);
     static std::vector<std::shared_ptr<single_flight>> all();

@@ -284,6 +284,7 @@ void fill_machine::serve(std::string bytes, const envelope& e, source from, turn
     count(e.kind == entry_kind::absent ? stat::absent_hits : stale ? stat::stale_hits : stat::hits);
     if (soon) count(stat::early_refreshes);
     auto o = outcome_of(std::move(bytes), from);
+    o->key = setup_.names->key;
     o->stale = stale;
     o->retried = setup_.mode == fill_mode::refetch;
     const auto delta = o->delta_ms;

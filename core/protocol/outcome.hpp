@@ -20,6 +20,7 @@ struct outcome {
     status code = status::ok; // ok, absent, or an error
     std::string storage;      // owns `payload`
     std::string_view payload;
+    std::string key; // the user's
     std::uint8_t codec = 0;
     token generation{}; // none: not (yet) in the store under a generation we know
     server_ms created = 0;

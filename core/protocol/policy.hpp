@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace stn {
 
@@ -23,6 +24,14 @@ struct fill_policy {
     bool coalesce = true;
     bool fleet = true;
     std::uint8_t codec = 0;
+};
+
+// What a client is opened with.
+struct client_settings {
+    std::string prefix = "stn";
+    std::int64_t command_timeout_ms = 250;
+    std::int64_t connect_timeout_ms = 2'000;
+    std::uint32_t max_loads_down = 32; // loads without the store, all caches together
 };
 
 } // namespace stn

@@ -319,8 +319,10 @@ STN_API void stn_client_free(stn_client* client) STN_NOEXCEPT;
 
 /*
  * Moves the clock of a memory store with clock=manual by ms (0 .. STN_DURATION_MAX_MS), for all clients that share it:
- * values, leases and markers expire, soft and hard. Deadlines, time-outs and renewals go on in real time: a lease
- * held across a jump beyond its length is lost, as it would be if the process had slept. Does not block; any thread.
+ * values, leases and markers expire, and with them go the deadlines, time-outs, renewals and looks of these clients,
+ * from one due moment to the next, so that a lease held across a jump is renewed on the way. What was begun before the
+ * call is done first; events that follow are queued when it returns. The time-outs of stn_queue_next and _drain stay in
+ * real time. Does not wait for anything but other turns of these clients; any thread, not from a doorbell.
  * Codes: ok, unsupported (the store has no manual clock), closed, any. Since 0.1.
  */
 STN_API int32_t stn_client_advance(stn_client* client, int64_t ms, stn_error** err) STN_NOEXCEPT;

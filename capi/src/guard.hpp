@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "handles.hpp"
+
+// Every entry of the C ABI is `return guarded(err, [&]() -> failure { ... })`: nothing thrown inside
+// leaves it.
+namespace stn {
+
+using failure = std::optional<error>;
+inline const failure no_failure = std::nullopt;
+
+// The entry points call it first; tests make it throw.
+#ifdef STN_TEST_FAULTS
+extern void (*test_fault)(const char* entry);
+#define STN_ENTRY()                                                \
+    do {                                                           \
+        if (stn::test_fault != nullptr) stn::test_fault(__func__); \
+    } while (false)
+#else
+#define STN_ENTRY() static_cast<void>(0)
+#endif
+
+std::int32_t report(stn_error** err, error why) noexcept;
+std::int32_t report_no_memory(stn_error** err) noexcept;
+
+template <class Body> std::int32_t guarded(stn_error** err, Body&& body) noexcept {
+    if (err != nullptr) *err = nullptr;
+    try {
+        failure f = std::forward<Body>(body)();
+        if (!f) return STN_OK;
+        return report(err, std::move(*f));
+    } catch (const std::bad_alloc&) {
+        return report_no_memory(err);
+    } catch (const std::exception& e) {
+        try {
+            return report(err, fail(status::internal, std::string("a fault inside the library: ") + e.what()));
+        } catch (...) {
+            return report_no_memory(err);
+        }
+    } catch (...) {
+        try {
+            return report(err, fail(status::internal, "a fault inside the library"));
+        } catch (...) {
+            return report_no_memory(err);
+        }
+    }
+}
+
+// The same for entries that cannot say why: `otherwise` when something was thrown.
+template <class R, class Body> R quietly(R otherwise, Body&& body) noexcept {
+    try {
+        return std::forward<Body>(body)();
+    } catch (...) {
+        return otherwise;
+    }
+}
+
+inline failure null_argument(const char* name) {
+    return fail(status::invalid_argument, std::string(name) + " is NULL");
+}
+
+template <class H> failure check_handle(const H* handle, const char* name) {
+    if (handle == nullptr) return null_argument(name);
+    if (handle->made.forked()) {
+        return fail(status::forked, std::string(name) + " was made before a fork: open your own in the child");
+    }
+    return no_failure;
+}
+
+inline failure check_bytes(const void* p, std::size_t n, const char* name) {
+    if (p == nullptr && n != 0) return null_argument(name);
+    return no_failure;
+}
+
+inline failure check_wait(std::int64_t ms, const char* name) {
+    if (ms < -1) {
+        return fail(status::invalid_argument,
+                    std::string(name) + " is " + std::to_string(ms) + "; it is -1 (the default), 0 or more");
+    }
+    return no_failure;
+}
+
+inline std::string_view text_of(const void* p, std::size_t n) {
+    return {static_cast<const char*>(p), n};
+}
+
+// Frees a handle; one that was made before a fork is left alone but for what it says itself.
+template <class H> void free_handle(H* handle) noexcept {
+    if (handle != nullptr && !handle->made.forked()) delete handle;
+}
+
+#define STN_TRY(...) \
+    if (stn::failure f_ = (__VA_ARGS__)) return f_
+
+// The flight that `within` names, if it is one of this client's.
+inline failure scope_of(const stn_scope* within, const client_core& core, std::uint64_t& flight) {
+    flight = 0;
+    if (within == nullptr) return no_failure;
+    STN_TRY(check_handle(within, "within"));
+    if (within->flights == core.flights) flight = within->flight;
+    return no_failure;
+}
+
+// Readies an event for the host.
+stn_event* finish_event(std::unique_ptr<stn_event> made);
+
+} // namespace stn

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <stanchion/stanchion.h>
+
+#include "base/clock.hpp"
+#include "engine/cache.hpp"
+#include "engine/client_core.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/group.hpp"
+#include "engine/lease.hpp"
+#include "fork.hpp"
+
+// What the opaque handles of stanchion.h are. Each that owns something of the core carries a fork mark.
+
+struct stn_error {
+    stn::error what;
+};
+
+struct stn_bytes {
+    std::string data;
+};
+
+struct stn_client {
+    stn::fork_mark made;
+    std::shared_ptr<stn::client_handle> handle;
+    std::shared_ptr<stn::adjustable_clock> manual;
+};
+
+struct stn_queue {
+    stn::fork_mark made;
+    std::shared_ptr<stn::event_queue> q;
+};
+
+struct stn_event {
+    stn::fork_mark made;
+    stn::event e;
+    stn_error error; // of events that have one
+    bool has_error = false;
+};
+
+struct stn_cache {
+    stn::fork_mark made;
+    stn::cache cache;
+};
+
+struct stn_policy {
+    stn::fork_mark made;
+    std::shared_ptr<const stn::fill_policy> policy;
+    const stn::cache_state* of = nullptr; // compared only
+};
+
+struct stn_lease {
+    stn::fork_mark made;
+    std::shared_ptr<stn::lease> lease;
+};
+
+struct stn_group {
+    stn::fork_mark made;
+    stn::group group;
+};
+
+struct stn_flight {
+    stn::fork_mark made;
+    std::shared_ptr<stn::flight_lead> lead;
+};
+
+// Flight numbers mean something within one client only.
+struct stn_scope {
+    stn::fork_mark made;
+    std::shared_ptr<stn::single_flight> flights;
+    std::uint64_t flight = 0;
+};
+
+struct stn_sink {
+    stn::outcome how;
+    bool absent = false;
+};
