@@ -53,6 +53,7 @@ class turned {
     turned& operator=(const turned&) = delete;
     virtual ~turned() = default;
     virtual void on_turn(mono_ms now) = 0;                // what came from outside
+    virtual void on_mail(std::size_t events) = 0;         // so many events leave with this turn
     [[nodiscard]] virtual mono_ms next_external_ms() = 0; // when to look although nobody rang
 };
 
