@@ -82,6 +82,7 @@ static size_t list(const char* folder, char** out, size_t room) {
     for (struct dirent* e = readdir(dir); e && n < room; e = readdir(dir)) {
         const size_t length = strlen(e->d_name);
         if (length < 5 || strcmp(e->d_name + length - 4, ".txt") != 0) continue;
+        if (strcmp(e->d_name, "CMakeLists.txt") == 0) continue;
         out[n] = malloc(strlen(folder) + length + 2);
         if (!out[n]) abort();
         sprintf(out[n++], "%s/%s", folder, e->d_name);

@@ -181,7 +181,7 @@ struct word* step_optional(struct step* step) {
 
 const char* step_option(struct step* step, const char* name) {
     const size_t n = strlen(name);
-    for (size_t i = 0; i < step->arrow; ++i) {
+    for (size_t i = 0; i < step->count; ++i) {
         struct word* w = &step->words[i];
         if (w->used || w->quoted || strncmp(w->text, name, n) != 0 || w->text[n] != '=') continue;
         w->used = true;
