@@ -84,6 +84,7 @@ event client_core::answer_event(const caller& who, const outcome_ptr& how, serve
     if (how->created != 0 && e.kind != event_kind::error) {
         e.age_ms = server_now > how->created ? server_now - how->created : 0;
         e.load_ms = how->delta_ms;
+        if (how->soft_at != never_soft) e.ttl_left_ms = how->soft_at > server_now ? how->soft_at - server_now : 0;
     }
     if (how->host_ref != 0 && how->host_scope != 0 && how->host_scope == who.home->scope()) {
         e.host_ref = how->host_ref;

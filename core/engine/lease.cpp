@@ -64,12 +64,17 @@ std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
     const auto owned = std::make_shared<outcome>(std::move(how));
     owned->payload = owned->storage;
     answered out{owned, 0};
-    if (auto who = core_->flights->answer_load(flight_, number_)) {
+    bool posted = false;
+    const auto hand_over = [&] {
+        posted = core_->turns.post(
+            [run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
+    };
+    if (auto who = core_->flights->answer_load(flight_, number_, hand_over)) {
         out.shared = core_->deliver(std::move(*who), out.how);
+    } else {
+        hand_over();
     }
     end_edge();
-    const bool posted =
-        core_->turns.post([run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
     if (!posted && told.home) {
         event e;
         e.kind = event_kind::error;
@@ -88,10 +93,10 @@ std::uint8_t lease::codec() const noexcept {
 bool lease::detach(std::uint32_t& waiters) {
     waiters = 0;
     if (answered_.load()) return false;
-    waiters = core_->flights->detach_holder(flight_, number_);
-    if (waiters > 0) return true;
-    if (answered_.exchange(true)) return false;
-    give_up();
+    waiters = core_->flights->detach_holder(flight_, number_, [this] {
+        answered_.store(true);
+        core_->turns.post([run = run_, no = number_](mono_ms now) { run->freed(no, now); });
+    });
     return true;
 }
 

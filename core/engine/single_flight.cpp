@@ -205,7 +205,8 @@ std::vector<caller> single_flight::take_all(const ref& f) {
     return out;
 }
 
-std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std::uint64_t lease_no) {
+std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std::uint64_t lease_no,
+                                                              const std::function<void()>& then) {
     std::vector<caller> out;
     {
         const std::lock_guard lock(f.at->mutex);
@@ -214,6 +215,7 @@ std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std:
         out.reserve(f.f->waiting);
         f.at->flights.take_all(*f.f, [&](caller who) { out.push_back(std::move(who)); });
         f.at->flights.unlist(*f.f);
+        if (then) then();
     }
     forget_edges(out);
     return out;
@@ -227,7 +229,7 @@ bool single_flight::end_load(const ref& f, std::uint64_t lease_no) {
     return true;
 }
 
-std::uint32_t single_flight::detach_holder(const ref& f, std::uint64_t lease_no) {
+std::uint32_t single_flight::detach_holder(const ref& f, std::uint64_t lease_no, const std::function<void()>& then) {
     const std::lock_guard lock(f.at->mutex);
     if (f.f->extra.lease_no != lease_no) return 0;
     if (f.f->waiting > 0) {
@@ -236,6 +238,7 @@ std::uint32_t single_flight::detach_holder(const ref& f, std::uint64_t lease_no)
     }
     f.f->extra.lease_no = 0;
     f.at->flights.unlist(*f.f);
+    if (then) then();
     return 0;
 }
 

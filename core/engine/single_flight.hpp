@@ -108,12 +108,14 @@ class single_flight {
 
     // Answers: everybody out, and off the list.
     std::vector<caller> take_all(const ref& f);
-    // The same for the load numbered `lease_no`; nothing if it may not answer any more.
-    std::optional<std::vector<caller>> answer_load(const ref& f, std::uint64_t lease_no);
+    // The same for the load numbered `lease_no`; nothing if it may not answer any more. `then` is called
+    // before anybody can start the key's next flight: what it posts comes before that flight's first look.
+    std::optional<std::vector<caller>> answer_load(const ref& f, std::uint64_t lease_no,
+                                                   const std::function<void()>& then = {});
     // Gives a load up. False if it could not answer anyway.
     bool end_load(const ref& f, std::uint64_t lease_no);
     // The holder's caller has gone; 0: the load is given up and the flight off the list, in one step.
-    std::uint32_t detach_holder(const ref& f, std::uint64_t lease_no);
+    std::uint32_t detach_holder(const ref& f, std::uint64_t lease_no, const std::function<void()>& then = {});
     // A load that answers to nobody in the flight (a refresh).
     void begin_load(const ref& f, std::uint64_t lease_no, std::uint64_t scope);
     // Makes the oldest caller (not of queue `avoid`) the holder of load `lease_no`. Without `avoid`, a

@@ -141,15 +141,7 @@ void fill_machine::on_reply(fill_input& in, turn& t) {
     case asked::lease: on_lease(in.how, in.answer, t); break;
     case asked::generation: on_generation(in.how, in.answer, t); break;
     case asked::fill: on_fill(in.how, in.answer, t); break;
-    case asked::put:
-        if (in.how == delivery::lost) {
-            count(stat::fills_lost);
-            send(del_command(setup_.names->store_key), false);
-        } else if (in.how == delivery::answered && in.answer.kind != reply_kind::error) {
-            count(stat::fills_stored);
-        }
-        finish();
-        break;
+    case asked::put: on_put(in.how, in.answer, t); break;
     case asked::shorten: finish(); break;
     case asked::none: break;
     }
@@ -314,6 +306,7 @@ void fill_machine::miss(turn& t) {
 }
 
 void fill_machine::see(const envelope& placeholder, turn& t) {
+    if (looks_ <= 1) count(stat::misses);
     if (placeholder.delta_ms != 0) known_delta_ms_ = placeholder.delta_ms;
     if (!setup_.policy->fleet || setup_.mode == fill_mode::no_store) {
         want_slot(lease_form::none, false, t);
@@ -526,13 +519,11 @@ void fill_machine::on_generation(delivery how, const reply& r, turn& t) {
     }
     if (said->granted) {
         safe_until_ = schedule::safe_until(primary_.sent, lease_ms());
-        count(stat::leases_granted);
         if (background) count(stat::refreshes);
         offer(t);
         return;
     }
     const std::int64_t pttl = std::max<std::int64_t>(0, said->pttl_ms);
-    count(stat::leases_held);
     if (background) {
         fill_output out;
         out.what = fill_output::kind::asked;
@@ -765,6 +756,17 @@ void fill_machine::send_fill(turn& t) {
     const token& expected = form_ == lease_form::generation ? generation_ : token_;
     ask(asked::fill, fill_command(setup_.names->store_key, expected, filled_envelope_, filled_px_, setup_.names->wake),
         false, t);
+}
+
+void fill_machine::on_put(delivery how, const reply& r, turn&) {
+    const bool stored = how == delivery::answered && r.kind != reply_kind::error;
+    count(stored ? stat::fills_stored : stat::fills_lost);
+    if (how == delivery::lost) send(del_command(setup_.names->store_key), false); // it may be applied later
+    fill_output told;
+    told.what = fill_output::kind::filled;
+    told.why = stored ? status::ok : status::unavailable;
+    out_.push_back(std::move(told));
+    finish();
 }
 
 void fill_machine::on_fill(delivery how, const reply& r, turn& t) {

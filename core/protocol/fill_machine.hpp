@@ -206,6 +206,7 @@ class fill_machine final : public fill_port {
     void on_lease(delivery how, const reply& r, turn& t);
     void on_generation(delivery how, const reply& r, turn& t);
     void on_fill(delivery how, const reply& r, turn& t);
+    void on_put(delivery how, const reply& r, turn& t);
     void on_renewal(delivery how, const reply& r, turn& t);
     void on_timer(turn& t);
     void on_message(const wake_message& news, turn& t);

@@ -568,7 +568,8 @@ STN_API int32_t stn_event_codec(const stn_event* event) STN_NOEXCEPT;
 STN_API const void* stn_event_bytes(const stn_event* event, size_t* n) STN_NOEXCEPT;
 /* Of VALUE and ABSENT of a cache: ms since it was loaded, by the store's clock; -1 if unknown. */
 STN_API int64_t stn_event_age_ms(const stn_event* event) STN_NOEXCEPT;
-/* Of VALUE and ABSENT of a cache: ms to its hard expiry; -1 if unknown or if it was not stored. */
+/* Of VALUE and ABSENT of a cache: ms to its soft expiry, 0 if that has passed; -1 if it has none. (The hard expiry is
+ * kept by the store and not told with the value.) */
 STN_API int64_t stn_event_ttl_left_ms(const stn_event* event) STN_NOEXCEPT;
 /* Of VALUE: ms the load took that made it. Of LEASE and REFRESH: ms the last load took. -1 if unknown. */
 STN_API int64_t stn_event_load_ms(const stn_event* event) STN_NOEXCEPT;
