@@ -113,8 +113,11 @@ void fill_run::perform(fill_output& out, mono_ms now) {
         }
         break;
     case k::note:
+        if (out.counter == stat::commands_lost) {
+            core_.commands.silent(now); // counts it, and tells the breaker
+            break;
+        }
         cache_->stats.add(out.counter);
-        if (out.counter == stat::commands_lost) core_.commands.silent(now);
         if (out.counter == stat::soft_margin_small && !std::exchange(cache_->margin_told, true)) {
             core_.tell(notice::margin, status::ok,
                        "cache \"" + cache_->name + "\": ttl - soft_ttl is less than twice the load time");

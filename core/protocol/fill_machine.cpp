@@ -591,13 +591,17 @@ void fill_machine::on_renewal(delivery how, const reply& r, turn& t) {
 
 void fill_machine::on_timer(turn& t) {
     if (primary_.what != asked::none && t.now >= primary_.deadline) {
+        count(stat::commands_lost);
         fill_input late;
         late.what = fill_input::kind::reply;
         late.id = primary_.id;
         late.how = delivery::lost;
         on_reply(late, t);
     }
-    if (renewal_.what != asked::none && t.now >= renewal_.deadline) on_renewal(delivery::lost, {}, t);
+    if (renewal_.what != asked::none && t.now >= renewal_.deadline) {
+        count(stat::commands_lost);
+        on_renewal(delivery::lost, {}, t);
+    }
     if (t.now >= renew_at_) renew(t);
     if (t.now >= check_at_) {
         check_at_ = forever_ms;
