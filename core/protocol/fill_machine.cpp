@@ -171,7 +171,7 @@ void fill_machine::on_get(delivery how, reply& r, turn& t) {
         envelope e;
         if (decode(r.text, e) != reading::ours || rejects(e.generation)) return;
         if (e.kind != entry_kind::value && e.kind != entry_kind::absent) return;
-        if (setup_.mode == fill_mode::force || !ours(e.codec)) return;
+        if (setup_.mode == fill_mode::force || !ours(e)) return;
         push(fill_output::kind::drop_slot);
         serve(std::move(r.text), e, source::store, t);
         return;
@@ -238,7 +238,7 @@ void fill_machine::consider(std::string bytes, turn& t) {
     }
     case entry_kind::pass: want_slot(lease_form::none, false, t); return;
     case entry_kind::value:
-        if (!ours(e.codec)) {
+        if (!ours(e)) {
             count(stat::rejected);
             reject(e.generation, t);
             return;
@@ -340,7 +340,7 @@ void fill_machine::on_message(const wake_message& news, turn& t) {
     if (plain && news.kind == wake_kind::filled && saw_.contains(news.replaced) && !news.envelope.empty()) {
         envelope e;
         if (decode(news.envelope, e) == reading::ours &&
-            (e.kind == entry_kind::absent || (e.kind == entry_kind::value && ours(e.codec)))) {
+            (e.kind == entry_kind::absent || e.kind == entry_kind::value) && ours(e)) {
             serve(std::string(news.envelope), e, source::store, t);
             return;
         }
@@ -467,7 +467,7 @@ void fill_machine::consider_forced(const envelope& e, std::string bytes, turn& t
         return;
     }
     const server_ms began = e.created - static_cast<std::int64_t>(e.delta_ms);
-    if (began >= called_at_ && looks_ > 1 && ours(e.codec)) {
+    if (began >= called_at_ && looks_ > 1 && ours(e)) {
         serve(std::move(bytes), e, source::store, t);
         return;
     }
@@ -852,8 +852,9 @@ bool fill_machine::rejects(const token& generation) const {
     return std::ranges::find(rejected_, generation) != rejected_.end();
 }
 
-bool fill_machine::ours(std::uint8_t codec) const {
-    return codec == setup_.policy->codec;
+// Absence is written without a codec, and is the same for all.
+bool fill_machine::ours(const envelope& e) const {
+    return e.kind == entry_kind::absent || e.codec == setup_.policy->codec;
 }
 
 std::int64_t fill_machine::lease_ms() const {

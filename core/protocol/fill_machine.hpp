@@ -235,7 +235,7 @@ class fill_machine final : public fill_port {
     void overdue(turn& t);
 
     [[nodiscard]] bool rejects(const token& generation) const;
-    [[nodiscard]] bool ours(std::uint8_t codec) const;
+    [[nodiscard]] bool ours(const envelope& e) const;
     [[nodiscard]] std::int64_t lease_ms() const;
     [[nodiscard]] std::string refresh_key_() const;
     std::uint32_t send(command cmd, bool gated);
