@@ -29,6 +29,9 @@ static void run_script(int progress) {
     step = &s;
     s.file = path;
     if (!file) bad_script("cannot be opened:", path);
+    const int first = getc(file);
+    if (first != '#') bad_script("a script begins with a comment that names its promise:", path);
+    ungetc(first, file);
     while (step_read(file, &line, &s, &fault)) {
         s.file = path;
         if (write(progress, &s.line, sizeof s.line) < 0) abort();
@@ -61,10 +64,10 @@ static bool passes(void) {
     close(progress[0]);
     int how = 0;
     if (waitpid(child, &how, 0) != child) abort();
-    if (WIFSIGNALED(how)) {
-        const bool late = WTERMSIG(how) == SIGALRM;
-        printf("FAILED %s:%d: expected an end, came %s %d\n", path, line, late ? "none, in seconds:" : "signal",
-               late ? WATCHDOG_S : WTERMSIG(how));
+    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM) {
+        printf("FAILED %s:%d: expected an end, came none in %d s\n", path, line, WATCHDOG_S);
+    } else if (WIFSIGNALED(how)) {
+        printf("FAILED %s:%d: expected an end, came signal %d\n", path, line, WTERMSIG(how));
     } else if (WEXITSTATUS(how) > 1) {
         printf("FAILED %s:%d: expected exit code 0, came %d\n", path, line, WEXITSTATUS(how));
     }
