@@ -355,10 +355,11 @@ void fill_machine::want_slot(lease_form next, bool store_down, turn& t) {
     state_ = state::queued;
     const bool hopeless = store_down || setup_.mode == fill_mode::alone || setup_.mode == fill_mode::refresh;
     look_at_ = hopeless ? forever_ms : t.now + schedule::first_look(0, -1, t.draw);
-    if (has_slot_) {
+    if (has_slot_ && !store_down) {
         on_slot(t);
         return;
     }
+    if (has_slot_) push(fill_output::kind::drop_slot);
     fill_output out;
     out.what = fill_output::kind::need_slot;
     out.store_down = store_down;
