@@ -78,7 +78,8 @@ void fill_machine::handle(fill_input in, mono_ms now, server_ms server_now, draw
         if (state_ != state::loading && state_ != state::overdue && state_ != state::settling) finish();
         break;
     case k::closing:
-        if (state_ == state::leasing || state_ == state::offered || state_ == state::loading) {
+        if (state_ == state::leasing || state_ == state::offered || state_ == state::loading ||
+            (state_ == state::overdue && form_ == lease_form::placeholder)) {
             give_up_lease(marker_kind::none, {}, t);
         }
         finish();
