@@ -213,7 +213,7 @@ void fill_machine::consider(std::string bytes, turn& t) {
         return;
     case reading::ours: break;
     }
-    if (setup_.mode == fill_mode::peek && e.kind != entry_kind::value && e.kind != entry_kind::absent) {
+    if (setup_.mode == fill_mode::peek && (e.kind == entry_kind::placeholder || e.kind == entry_kind::pass)) {
         miss(t);
         return;
     }
