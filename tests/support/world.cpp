@@ -447,8 +447,7 @@ void world::always(double unit) {
 
 std::uint64_t world::activity() const {
     std::uint64_t sum = read_;
-    for (const member& n : nodes_) sum += n.link->activity();
-    for (const auto& [name, h] : hosts_) sum += h->queue->delivered();
+    for (const member& n : nodes_) sum += n.link->activity() + n.core->totals.snapshot()[stat::events];
     return sum;
 }
 
