@@ -14,6 +14,8 @@ namespace stn {
 
 namespace {
 
+constexpr int most_notices = 1'000; // unread
+
 thread_local const event_queue* ringing_here = nullptr;
 
 void set_fd(int fd) noexcept {
@@ -50,39 +52,49 @@ bool event_queue::to_closed(event& e, event& dropped) {
 }
 
 void event_queue::push(event e) {
-    event dropped;
+    event dropped; // destroyed after the lock is released: it may hold a lease
     std::unique_lock lock(mutex_);
     if (closed_ && e.code != status::closed && !to_closed(e, dropped)) {
         lock.unlock();
         return;
     }
+    if (e.kind == event_kind::notice) {
+        if (notices_ >= most_notices) return;
+        ++notices_;
+    }
     events_.push_back(std::move(e));
-    ++delivered_;
-    if (sleepers_ > 0) some_.notify_one();
-    signal_fd(lock);
-    ring(lock);
-    if (lock.owns_lock()) lock.unlock();
+    announce(lock, 1);
 }
 
 void event_queue::push(std::vector<event> several) {
     if (several.empty()) return;
     std::vector<event> dropped;
-    {
-        std::unique_lock lock(mutex_);
-        if (closed_) {
-            for (event& e : several) {
-                event gone;
-                const bool kept = e.code == status::closed || to_closed(e, gone);
-                dropped.push_back(std::move(gone));
-                if (kept) events_.push_back(std::move(e));
-            }
-        } else {
-            std::move(several.begin(), several.end(), std::back_inserter(events_));
+    std::unique_lock lock(mutex_);
+    if (closed_) {
+        for (event& e : several) {
+            event gone;
+            const bool kept = e.code == status::closed || to_closed(e, gone);
+            dropped.push_back(std::move(gone));
+            if (kept) events_.push_back(std::move(e));
         }
-        delivered_ += several.size();
-        if (sleepers_ > 0) some_.notify_all();
-        signal_fd(lock);
-        ring(lock);
+    } else {
+        std::move(several.begin(), several.end(), std::back_inserter(events_));
+    }
+    announce(lock, several.size());
+}
+
+// Tells whoever waits, and lets go of the lock first: a sleeper that wakes up to a locked mutex would
+// only go back to sleep.
+void event_queue::announce(std::unique_lock<std::mutex>& lock, std::size_t events) {
+    const auto asleep = static_cast<std::size_t>(sleepers_);
+    signal_fd(lock);
+    ring(lock);
+    lock.unlock();
+    if (asleep == 0) return;
+    if (events == 1 || asleep == 1) {
+        some_.notify_one();
+    } else {
+        some_.notify_all();
     }
 }
 
@@ -138,6 +150,7 @@ status event_queue::wait_for_event(std::unique_lock<std::mutex>& lock, std::int6
 void event_queue::hand_out(event& e) {
     e = std::move(events_.front());
     events_.pop_front();
+    if (e.kind == event_kind::notice) --notices_;
     if (e.held) e.held->mark_read();
 }
 
@@ -227,16 +240,6 @@ bool event_queue::close() {
 void event_queue::abandon_after_fork() noexcept {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
-}
-
-bool event_queue::closed() const {
-    const std::lock_guard lock(mutex_);
-    return closed_;
-}
-
-std::uint64_t event_queue::delivered() const {
-    const std::lock_guard lock(mutex_);
-    return delivered_;
 }
 
 } // namespace stn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -45,13 +46,13 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     void abandon_after_fork() noexcept;
 
     [[nodiscard]] std::uint64_t scope() const noexcept { return scope_; }
-    [[nodiscard]] bool closed() const;
-    [[nodiscard]] std::uint64_t delivered() const;
+    [[nodiscard]] bool closed() const noexcept { return closed_; }
 
   private:
     status wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms);
     void hand_out(event& e);
     void seen_empty(std::unique_lock<std::mutex>& lock);
+    void announce(std::unique_lock<std::mutex>& lock, std::size_t events);
     void signal_fd(std::unique_lock<std::mutex>& lock);
     void ring(std::unique_lock<std::mutex>& lock);
     static bool to_closed(event& e, event& dropped);
@@ -62,13 +63,13 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     std::condition_variable quiet_;
     // all of these under mutex_
     std::deque<event> events_;
-    std::uint64_t delivered_ = 0;
+    int notices_ = 0;
     int sleepers_ = 0;
     int fd_ = -1;
     bool fd_signalled_ = false;
     bool woken_ = false;
-    bool closed_ = false;
-    bool armed_ = true; // the doorbell may ring
+    std::atomic<bool> closed_{false}; // written under mutex_
+    bool armed_ = true;               // the doorbell may ring
     int ringing_ = 0;
     ring_fn ring_ = nullptr;
     ring_fn free_ud_ = nullptr;

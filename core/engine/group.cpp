@@ -30,39 +30,41 @@ flight_lead::flight_lead(std::shared_ptr<client_handle> owner, single_flight::re
 
 flight_lead::~flight_lead() {
     if (!finished_.exchange(true)) hand_on();
-    owner_->core->flights->drop(flight_);
+    if (held_) owner_->core->flights->drop(flight_);
 }
 
-void flight_lead::over() {
+// What must be forgotten with the flight.
+void flight_lead::over(bool alarm) {
     client_core& core = *owner_->core;
     core.flights->drop_edge(within_, flight_.id);
-    if (core.flights->alarm_set(flight_)) {
-        core.turns.post([&core, id = flight_.id](mono_ms) { core.alarms.end(id); });
-    }
+    if (alarm) core.turns.post([&core, id = flight_.id](mono_ms) { core.alarms.end(id); });
 }
 
-bool flight_lead::finish(outcome how, std::uint32_t& shared) {
+bool flight_lead::finish(outcome&& how, std::uint32_t& shared) {
     shared = 0;
     if (finished_.exchange(true)) return false;
-    how.from = source::flight;
-    how.host_scope = scope_;
     client_core& core = *owner_->core;
-    if (auto who = core.flights->answer_load(flight_, number_); who && !who->empty()) {
+    auto done = core.flights->finish_load(flight_, number_);
+    held_ = false;
+    if (!done.who.empty()) {
         const auto owned = std::make_shared<outcome>(std::move(how));
+        owned->from = source::flight;
+        owned->host_scope = scope_;
         owned->payload = owned->storage;
-        shared = core.deliver(std::move(*who), owned);
+        shared = core.deliver(std::move(done.who), owned);
     }
-    over();
+    over(done.alarm);
     return true;
 }
 
 bool flight_lead::detach(std::uint32_t& waiters) {
     waiters = 0;
     if (finished_.load()) return false;
-    waiters = owner_->core->flights->detach_holder(flight_, number_);
+    client_core& core = *owner_->core;
+    waiters = core.flights->detach_holder(flight_, number_);
     if (waiters > 0) return true;
     if (finished_.exchange(true)) return false;
-    over();
+    over(core.flights->alarm_set(flight_));
     return true;
 }
 
@@ -72,7 +74,7 @@ void flight_lead::hand_on() {
     core.flights->drop_edge(within_, flight_.id);
     auto to = core.flights->promote(flight_, number_ + 1, nullptr);
     if (!to) {
-        over();
+        over(core.flights->alarm_set(flight_));
         return;
     }
     core.totals.add(stat::promotions);
@@ -115,7 +117,7 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
     switch (t.what) {
     case kind::leads:
         core.totals.add(stat::flights);
-        out.lead = std::make_unique<flight_lead>(owner_, t.flight, 1, scope, within);
+        out.lead = std::make_shared<flight_lead>(owner_, t.flight, 1, scope, within);
         return out;
     case kind::joined:
         core.totals.add(stat::joins);

@@ -21,14 +21,14 @@ class flight_lead {
     flight_lead& operator=(const flight_lead&) = delete;
 
     // False: finished already.
-    bool finish(outcome how, std::uint32_t& shared);
+    bool finish(outcome&& how, std::uint32_t& shared);
     bool detach(std::uint32_t& waiters);
     std::uint64_t open_scope();
     [[nodiscard]] const std::shared_ptr<client_handle>& owner() const noexcept { return owner_; }
 
   private:
     void hand_on();
-    void over();
+    void over(bool alarm);
 
     const std::shared_ptr<client_handle> owner_;
     const single_flight::ref flight_; // held
@@ -36,6 +36,7 @@ class flight_lead {
     const std::uint64_t scope_;
     const std::uint64_t within_;
     std::atomic<bool> finished_{false};
+    bool held_ = true; // written by who sets finished_
 };
 
 // Single-flight without a cache. Any thread; nothing blocks.
@@ -46,7 +47,7 @@ class group {
           space_(owner_->core->new_space()) {}
 
     struct joined {
-        std::unique_ptr<flight_lead> lead; // set: this caller runs it
+        std::shared_ptr<flight_lead> lead; // set: this caller runs it
         std::uint64_t op = 0;
     };
     result<joined> join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,

@@ -221,6 +221,27 @@ std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std:
     return out;
 }
 
+single_flight::finished single_flight::finish_load(const ref& f, std::uint64_t lease_no) {
+    finished out;
+    bool scoped = false;
+    {
+        const std::lock_guard lock(f.at->mutex);
+        out.alarm = f.f->alarm != forever_ms;
+        if (f.f->extra.lease_no == lease_no) {
+            out.answered = true;
+            f.f->extra.lease_no = 0;
+            out.who.reserve(f.f->waiting);
+            f.at->flights.take_all(*f.f, [&](caller who) { out.who.push_back(std::move(who)); });
+            f.at->flights.unlist(*f.f);
+        }
+        scoped = f.f->extra.scoped;
+        if (!f.at->flights.drop(*f.f)) scoped = false;
+    }
+    if (scoped) close_scope(f.id);
+    forget_edges(out.who);
+    return out;
+}
+
 bool single_flight::end_load(const ref& f, std::uint64_t lease_no) {
     const std::lock_guard lock(f.at->mutex);
     if (f.f->extra.lease_no != lease_no) return false;

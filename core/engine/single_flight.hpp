@@ -112,6 +112,13 @@ class single_flight {
     // before anybody can start the key's next flight: what it posts comes before that flight's first look.
     std::optional<std::vector<caller>> answer_load(const ref& f, std::uint64_t lease_no,
                                                    const std::function<void()>& then = {});
+    // The same for who holds the flight, and lets go of it in the same step: the end of a group's flight.
+    struct finished {
+        std::vector<caller> who;
+        bool answered = false; // the load could still answer
+        bool alarm = false;    // somebody still means to look at the deadlines
+    };
+    finished finish_load(const ref& f, std::uint64_t lease_no);
     // Gives a load up. False if it could not answer anyway.
     bool end_load(const ref& f, std::uint64_t lease_no);
     // The holder's caller has gone; 0: the load is given up and the flight off the list, in one step.
