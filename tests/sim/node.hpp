@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "agenda.hpp"
+#include "book.hpp"
+#include "chance.hpp"
+#include "coverage.hpp"
+#include "engine/cache.hpp"
+#include "engine/client_core.hpp"
+#include "host.hpp"
+#include "judge.hpp"
+#include "link.hpp"
+#include "probe.hpp"
+#include "store.hpp"
+
+namespace stn::sim {
+
+// What every actor of one world knows.
+struct world_parts {
+    const options& opt;
+    agenda& when;
+    tale& told;
+    judge& judged;
+    book& history;
+    store& server;
+    network& net;
+    coverage& seen;
+    std::map<token, std::uint64_t>& loaders; // granted token -> the load that runs under it
+    bool draining = false;
+
+    void hit(fault f) { net.hit(f); }
+};
+
+// One client of the library: a core that is turned by hand, and its link.
+class client final : public actor {
+  public:
+    client(world_parts& w, node& at, std::uint64_t seed);
+    ~client() override;
+
+    void act(std::uint32_t what, std::uint64_t with) override;
+    void ring();
+    void crash(bool bytes_lost);
+    // The host is told by the queue that `tag` belongs to.
+    void close(std::int64_t deadline_ms, const std::shared_ptr<event_queue>& home, std::uint64_t tag);
+    // What it still has, in words; empty: nothing.
+    [[nodiscard]] std::string leftovers() const;
+    // For the end of a world: it ends whatever state it is in.
+    void bury();
+
+    [[nodiscard]] client_core& core() noexcept { return *core_; }
+    [[nodiscard]] cache& values() noexcept { return *cache_; }
+    [[nodiscard]] link& wire() noexcept { return *link_; }
+    [[nodiscard]] bool alive() const noexcept { return !dead_ && !ended_; }
+    [[nodiscard]] bool fleet() const noexcept { return cache_->policy().fleet; }
+
+  private:
+    enum : std::uint32_t { turn };
+    void schedule(micros at);
+
+    world_parts& w_;
+    node& node_;
+    dice dice_;
+    std::shared_ptr<client_core> core_;
+    std::shared_ptr<client_handle> handle_;
+    std::unique_ptr<cache> cache_;
+    link* link_ = nullptr; // the core's
+    micros turn_at_ = never;
+    bool dead_ = false;
+    bool ended_ = false;
+};
+
+// One process of the fleet on one machine with its own clock: hosts and a client.
+class node final : public actor {
+  public:
+    node(world_parts& w, int number, std::uint64_t seed);
+
+    [[nodiscard]] int number() const noexcept { return number_; }
+    [[nodiscard]] bool up() const noexcept { return now_ != nullptr; }
+    [[nodiscard]] node_clock& time() noexcept { return *time_; }
+    [[nodiscard]] const std::shared_ptr<node_clock>& shared_time() const noexcept { return time_; }
+    [[nodiscard]] client* current() noexcept { return now_; }
+    [[nodiscard]] client* client_of(const client_core* core);
+    [[nodiscard]] micros paused_until() const noexcept { return paused_until_; }
+    [[nodiscard]] micros stalled_until() const noexcept { return std::max(stalled_until_, paused_until_); }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] bool other_codec() const noexcept { return other_codec_; }
+    [[nodiscard]] bool without_fleet() const noexcept { return without_fleet_; }
+
+    // Calls of the host.
+    void call(op_kind k, int key, host& from, std::uint64_t within = 0);
+    std::uint64_t fetch(int key, host& from, std::uint64_t within);
+    void refetch(const event& value, const op_entry& o, host& from);
+    void cancel_one();
+    void answered(std::uint64_t tag, const event& e, const std::shared_ptr<event_queue>& home);
+    host& some_host();
+    void expect(std::uint64_t tag, host& from, client& of) { open_.push_back({tag, &from, &of}); }
+
+    // Faults.
+    void pause(micros how_long);
+    void stall(micros how_long);
+    void crash(bool bytes_lost, micros down_for);
+    void reopen();
+    void close_queue();
+    void heal();
+
+    void act(std::uint32_t what, std::uint64_t with) override;
+    void ring_all();
+    void check_looks();
+    void check_loads();
+    void load_ended(int key);
+    [[nodiscard]] bool quiet() const;
+    [[nodiscard]] std::string leftovers() const;
+    void close_for_good();
+    void bury();
+    [[nodiscard]] stat_block stats() const;
+
+  private:
+    enum : std::uint32_t { start };
+    void start_process();
+    std::uint64_t accept(op_entry o, host& from, const std::function<result<std::uint64_t>(std::uint64_t tag)>& make);
+    [[nodiscard]] bool loads(int key) const;
+
+    world_parts& w_;
+    const int number_;
+    const std::string name_;
+    dice dice_;
+    std::shared_ptr<node_clock> time_;
+    bool other_codec_ = false;
+    bool without_fleet_ = false;
+    client* now_ = nullptr;
+    std::vector<host*> hosts_; // of the process that runs
+    std::vector<std::unique_ptr<client>> all_clients_;
+    std::vector<std::unique_ptr<host>> all_hosts_;
+    struct open_call {
+        std::uint64_t tag;
+        host* from;
+        client* of;
+    };
+    std::vector<open_call> open_;
+    std::vector<micros> last_load_end_;      // by key
+    std::vector<std::int64_t> floors_;       // by key: deleted below, acknowledged to this process
+    std::vector<std::int64_t> floors_stale_; // marked stale below
+    micros paused_until_ = 0;
+    micros stalled_until_ = 0;
+    micros up_since_ = 0;
+};
+
+} // namespace stn::sim
