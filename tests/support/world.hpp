@@ -121,7 +121,7 @@ class call {
     const event* answer_ = nullptr; // kept in `end_`
     event end_;
     mono_ms ended_at_ = 0;
-    std::unique_ptr<flight_lead> led_;
+    std::shared_ptr<flight_lead> led_;
     int answers_ = 0;
 };
 
