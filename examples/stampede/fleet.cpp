@@ -21,7 +21,9 @@
 //   the main thread   submits each fetch at the moment its caller arrives (stn_cache_fetch does not
 //                     block): all that are due, a short rest, all that are due
 //   two readers       each drains one queue, which half of the nodes share: VALUE is checked and
-//                     timed, LEASE and REFRESH start a query at the source
+//                     timed, LEASE and REFRESH start a query at the source. After each batch a
+//                     reader rests too, so that one wake-up serves many events: where nodes,
+//                     callers and source share two cores, waking threads is most of the work
 //   the source        calls back when an answer is due: stn_lease_fulfil, which gives it to
 //                     everybody who joined
 //
@@ -41,7 +43,7 @@ constexpr std::uint64_t fill_tag = std::uint64_t{1} << 63;
 constexpr auto head_start = 100ms;  // from the put to the first arrival
 constexpr auto burst_after = 20ms;  // from the expiry to a burst
 constexpr auto patience = 30s;      // beyond window and load, before a caller counts as lost
-constexpr auto rest = 100us;        // the driver's, between batches
+constexpr auto rest = 500us;        // between two batches, of the driver and of each reader
 constexpr auto surely_after = 10ms; // this long after the expiry everybody sees it
 
 Clock::duration to_clock(double ms) {
@@ -172,12 +174,12 @@ class Fleet {
     // on the source has another answer.
     void put() {
         std::string before = source_.peek(hot_category);
-        auto until = head_start + std::chrono::milliseconds(options_.window_ms / 2);
-        // Far more than twice the load: the refresh has all the time it needs.
-        auto hard = until + 10s + 3 * std::chrono::milliseconds(options_.load_ms);
-        std::int64_t ttl_ms =
-            strategy_.soft ? std::chrono::milliseconds(hard).count() : std::chrono::milliseconds(until).count();
-        std::int64_t soft_ttl_ms = strategy_.soft ? std::chrono::milliseconds(until).count() : std::int64_t{0};
+        std::chrono::milliseconds until = head_start + std::chrono::milliseconds(options_.window_ms / 2);
+        // Soft expiry leaves far more than twice the load: the refresh has all the time it needs.
+        std::chrono::milliseconds margin = 10s + 3 * std::chrono::milliseconds(options_.load_ms);
+        std::int64_t ends_ms = until.count() + 1; // a store may count in whole ms: rather late than early
+        std::int64_t ttl_ms = strategy_.soft ? ends_ms + margin.count() : ends_ms;
+        std::int64_t soft_ttl_ms = strategy_.soft ? ends_ms : 0;
         for (int attempt = 1;; ++attempt) {
             Clock::time_point sent = Clock::now();
             check("the first value cannot be put", [&](stn_error** err) {
@@ -268,6 +270,7 @@ class Fleet {
             std::size_t n = 0;
             int32_t status = stn_queue_drain(queue, events.size(), -1, events.data(), &n, nullptr);
             for (std::size_t i = 0; i < n; ++i) take(Event(events[i]), queue);
+            if (n > 0 && n < events.size()) std::this_thread::sleep_for(rest);
             if (status != STN_OK && status != STN_TIMEOUT) return; // closed and empty
         }
     }

@@ -27,10 +27,11 @@ int run_all(const Options& options) {
     bool progress = isatty(STDERR_FILENO) != 0;
     Source source{std::chrono::milliseconds(options.load_ms)};
     std::vector<Result> results;
-    if (!options.json) print_heading(std::cout, options);
     for (const Strategy& strategy : options.chosen) {
         results.push_back(run(options, strategy, source, progress));
-        if (!options.json) print_row(std::cout, results.back());
+        if (options.json) continue;
+        if (results.size() == 1) print_heading(std::cout, options);
+        print_row(std::cout, results.back());
     }
     if (options.json) {
         print_json(std::cout, options, results);

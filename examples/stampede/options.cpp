@@ -38,7 +38,7 @@ itself counts the queries that reach it.
   --none-cap N      at most so many callers for none, which would bring down the source, and this
                     program with it; 0 = no cap (2000)
   --lease-cap N     at most so many callers for lease, where each polls the store for itself;
-                    0 = no cap (5000)
+                    0 = no cap (20000)
   --seed N          the arrivals are drawn from this number (1)
   --json            print one JSON object in place of the table
   --svg FILE        draw the run as a chart

@@ -21,8 +21,8 @@ struct Options {
     bool json = false;
     std::string svg;
     std::uint64_t seed = 1;
-    std::uint64_t none_cap = 2'000;  // 0: no cap
-    std::uint64_t lease_cap = 5'000; // 0: no cap
+    std::uint64_t none_cap = 2'000;   // 0: no cap
+    std::uint64_t lease_cap = 20'000; // 0: no cap
 
     bool burst() const { return window_ms == 0; }
     std::string window() const; // "1 s", "250 ms"

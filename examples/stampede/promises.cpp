@@ -52,8 +52,8 @@ Promise fills(const Result& result) {
 }
 
 Promise nobody_waited(const Result& result) {
-    bool kept = result.leases == 0 && result.from_load == 0 && result.library.waits == 0 &&
-                result.library.leases_granted == 0 && result.library.leases_held == 0;
+    bool kept =
+        result.leases == 0 && result.from_load == 0 && result.library.waits == 0 && result.library.leases_granted == 0;
     if (kept) {
         return {true, "nobody waited: " + counted(result.stale_answers, "caller", "callers") +
                           " got the stale value at once, " + counted(result.refreshes, "refresh", "refreshes") +
