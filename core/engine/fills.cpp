@@ -267,9 +267,9 @@ void fill_run::check_offer(mono_ms now) {
 }
 
 void fill_run::freed(std::uint64_t lease_no, mono_ms now) {
-    if (lease_no != lease_no_ || !load_open_) return;
+    if (lease_no != lease_no_) return;
     load_open_ = false;
-    feed(fill_input::kind::freed, now);
+    feed(fill_input::kind::freed, now); // an overdue load too: it holds a slot
 }
 
 void fill_run::loaded(outcome_ptr how, lease::filled_to told, mono_ms now) {
