@@ -353,7 +353,7 @@ std::size_t host::live_calls() const {
 
 world::world(int nodes, const fill_policy& policy, const client_settings& settings, fill_factory make_fill)
     : clock_(std::make_shared<manual_clock>()) {
-    server = std::make_shared<memory_server>([time = clock_] { return time->now_ms(); });
+    server = std::make_shared<memory_server>([this] { return clock_->now_ms() + server_ahead_ms; });
     for (int i = 0; i < nodes; ++i) {
         member n;
         n.chance = std::make_shared<test_draws>(static_cast<std::uint32_t>(i));

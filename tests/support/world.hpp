@@ -131,7 +131,7 @@ struct fetch_how {
     bool force = false;
     bool no_store = false;
     bool refresh = false;
-    std::shared_ptr<const fill_policy> policy;
+    std::shared_ptr<const fill_policy> policy = nullptr;
     cache* in = nullptr; // else the node's "prices"
 };
 
@@ -218,8 +218,8 @@ class world {
     call& leader(); // the one who holds a lease not answered; fails the test unless there is exactly one
 
     std::shared_ptr<memory_server> server;
-    // A test that puts a key without a TTL there, or leaves calls open on purpose, says so.
-    bool may_hold_forever = false;
+    std::int64_t server_ahead_ms = 0; // of the nodes' clock
+    bool may_hold_forever = false;    // a test that puts a key without a TTL there says so
 
   private:
     friend class host;
