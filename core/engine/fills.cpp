@@ -353,10 +353,14 @@ void fill_run::need_slot(bool store_down, mono_ms now) {
     check_callers(now);
 }
 
-void fill_run::slot_granted(mono_ms now) {
+// It is ours from now on, though the machine hears of it only when the turn comes to it: should the
+// run end before that, the place goes back like any other.
+void fill_run::slot_granted() {
     slot_ = std::exchange(line_, pool::none);
     core_.flights->set_in_line(flight_, false);
-    feed(fill_input::kind::slot, now);
+    core_.turns.post_for_help([run = shared_from_this()](mono_ms at) {
+        if (run->slot_ != pool::none) run->feed(fill_input::kind::slot, at);
+    });
 }
 
 void fill_run::drop_slot(mono_ms now) {
@@ -540,9 +544,7 @@ std::vector<token> fills::spares(const std::string& store_key, mono_ms now) {
 void fills::give_back(load_slots<std::uint64_t>& slots, mono_ms) {
     std::uint64_t next = 0;
     if (!slots.give_back(next)) return;
-    if (const auto run = find(next)) {
-        core_.turns.post_for_help([run](mono_ms at) { run->slot_granted(at); });
-    }
+    if (const auto run = find(next)) run->slot_granted();
 }
 
 } // namespace stn

@@ -66,7 +66,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     void check_callers(mono_ms now);
     void unwanted();
     void set_alarm(mono_ms at);
-    void slot_granted(mono_ms now);
+    void slot_granted();
     void close(mono_ms now);
 
     [[nodiscard]] std::uint64_t id() const noexcept { return flight_.id; }
