@@ -28,7 +28,7 @@ failure make_call(const stn_cache* cache, const stn_policy* policy, const void* 
         }
         c.policy = policy->policy;
     }
-    STN_TRY(scope_of(within, *cache->cache.owner()->core, c.within));
+    STN_TRY(scope_of(within, c.within));
     c.key = text_of(key, n);
     c.deadline_ms = deadline_ms;
     c.home = q->q;
@@ -36,11 +36,27 @@ failure make_call(const stn_cache* cache, const stn_policy* policy, const void* 
     return no_failure;
 }
 
-failure begun(const result<std::uint64_t>& how, std::uint64_t* op) {
-    if (!how) return how.failure();
-    if (op != nullptr) *op = *how;
-    return no_failure;
-}
+// Takes an answer that is there at once, for callers that want it `now`.
+class answer_now {
+  public:
+    answer_now(stn::cache::call& c, stn_event** now) : now_(now) {
+        if (now != nullptr) c.now = &event_;
+    }
+    failure begun(const result<std::uint64_t>& how, std::uint64_t* op) {
+        if (!how) return how.failure();
+        if (event_) {
+            auto made = std::make_unique<stn_event>();
+            made->e = std::move(*event_);
+            *now_ = finish_event(std::move(made));
+        }
+        if (op != nullptr) *op = *how;
+        return no_failure;
+    }
+
+  private:
+    stn_event** now_;
+    std::optional<event> event_;
+};
 
 failure check_flags(std::uint32_t flags, std::uint32_t known) {
     if ((flags & ~known) == 0) return no_failure;
@@ -104,7 +120,8 @@ int32_t stn_cache_fetch(stn_cache* cache, const stn_policy* policy, const void* 
         c.force = (flags & STN_FETCH_FORCE) != 0;
         c.no_store = (flags & STN_FETCH_NO_STORE) != 0;
         c.refresh = (flags & STN_FETCH_REFRESH) != 0;
-        return begun(cache->cache.fetch(c), op);
+        answer_now at_once(c, now);
+        return at_once.begun(cache->cache.fetch(c), op);
     });
 }
 
@@ -121,7 +138,8 @@ int32_t stn_cache_refetch(stn_cache* cache, const stn_policy* policy, const stn_
         stn::cache::call c;
         const std::string& key = undecodable->e.what->key;
         STN_TRY(make_call(cache, policy, key.data(), key.size(), deadline_ms, within, q, tag, c));
-        return begun(cache->cache.refetch(c, *undecodable->e.what), op);
+        answer_now at_once(c, now);
+        return at_once.begun(cache->cache.refetch(c, *undecodable->e.what), op);
     });
 }
 
@@ -132,7 +150,8 @@ int32_t stn_cache_get(stn_cache* cache, const void* key, size_t n, int64_t deadl
         STN_ENTRY();
         stn::cache::call c;
         STN_TRY(make_call(cache, nullptr, key, n, deadline_ms, nullptr, q, tag, c));
-        return begun(cache->cache.get(c), op);
+        answer_now at_once(c, now);
+        return at_once.begun(cache->cache.get(c), op);
     });
 }
 
@@ -145,7 +164,8 @@ int32_t stn_cache_put(stn_cache* cache, const stn_policy* policy, const void* ke
         stn::cache::call c;
         STN_TRY(make_call(cache, policy, key, n, deadline_ms, nullptr, q, tag, c));
         STN_TRY(check_bytes(p, len, "p"));
-        return begun(cache->cache.put(c, text_of(p, len), codec, ttl_ms, soft_ttl_ms), op);
+        answer_now at_once(c, nullptr);
+        return at_once.begun(cache->cache.put(c, text_of(p, len), codec, ttl_ms, soft_ttl_ms), op);
     });
 }
 
@@ -157,7 +177,8 @@ int32_t stn_cache_invalidate(stn_cache* cache, const void* key, size_t n, uint32
         stn::cache::call c;
         STN_TRY(make_call(cache, nullptr, key, n, deadline_ms, nullptr, q, tag, c));
         STN_TRY(check_flags(flags, STN_INVALIDATE_STALE));
-        return begun(cache->cache.invalidate(c, (flags & STN_INVALIDATE_STALE) != 0), op);
+        answer_now at_once(c, nullptr);
+        return at_once.begun(cache->cache.invalidate(c, (flags & STN_INVALIDATE_STALE) != 0), op);
     });
 }
 

@@ -55,7 +55,7 @@ int32_t stn_group_join(stn_group* group, const void* key, size_t n, int64_t dead
         STN_TRY(check_bytes(key, n, "key"));
         if (lead == nullptr) return null_argument("lead");
         std::uint64_t inside = 0;
-        STN_TRY(scope_of(within, *group->group.owner()->core, inside));
+        STN_TRY(scope_of(within, inside));
         auto joined = group->group.join(text_of(key, n), deadline_ms, inside, q->q, tag);
         if (!joined) return joined.failure();
         if (op != nullptr) *op = joined->op;
@@ -118,7 +118,7 @@ stn_scope* stn_flight_scope(stn_flight* flight) noexcept {
     if (flight == nullptr || flight->made.forked()) return nullptr;
     return quietly<stn_scope*>(nullptr, [&] {
         STN_ENTRY();
-        return new stn_scope{{}, flight->lead->owner()->core->flights, flight->lead->open_scope()};
+        return new stn_scope{{}, flight->lead->open_scope()};
     });
 }
 

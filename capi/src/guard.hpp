@@ -99,12 +99,12 @@ template <class H> void free_handle(H* handle) noexcept {
 #define STN_TRY(...) \
     if (stn::failure f_ = (__VA_ARGS__)) return f_
 
-// The flight that `within` names, if it is one of this client's.
-inline failure scope_of(const stn_scope* within, const client_core& core, std::uint64_t& flight) {
+// The flight that `within` names.
+inline failure scope_of(const stn_scope* within, std::uint64_t& flight) {
     flight = 0;
     if (within == nullptr) return no_failure;
     STN_TRY(check_handle(within, "within"));
-    if (within->flights == core.flights) flight = within->flight;
+    flight = within->flight;
     return no_failure;
 }
 

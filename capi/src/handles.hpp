@@ -69,11 +69,9 @@ struct stn_flight {
     std::shared_ptr<stn::flight_lead> lead;
 };
 
-// Flight numbers mean something within one client only.
 struct stn_scope {
     stn::fork_mark made;
-    std::shared_ptr<stn::single_flight> flights;
-    std::uint64_t flight = 0;
+    std::uint64_t flight = 0; // unique in the process
 };
 
 struct stn_sink {

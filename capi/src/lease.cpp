@@ -93,7 +93,7 @@ stn_scope* stn_lease_scope(stn_lease* lease) noexcept {
     if (lease == nullptr || lease->made.forked()) return nullptr;
     return quietly<stn_scope*>(nullptr, [&] {
         STN_ENTRY();
-        return new stn_scope{{}, lease->lease->core()->flights, lease->lease->open_scope()};
+        return new stn_scope{{}, lease->lease->open_scope()};
     });
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/wait_graph.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/schedule.hpp"
 #include "protocol/wake.hpp"
@@ -52,7 +53,7 @@ std::optional<error> cache::refuse(const call& c, bool needs_ttl) const {
     }
     if (c.home->closed()) return fail(status::closed, "the queue is closed", std::string(c.key));
     const client_core& core = *owner_->core;
-    if (core.closing() && (core.closed() || !core.flights->scope_open(c.within))) {
+    if (core.closing() && (core.closed() || !wait_graph::of_process().is_open(c.within))) {
         return fail(status::closed, "the client is closed", std::string(c.key));
     }
     return std::nullopt;
@@ -109,8 +110,13 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
         e.tag = c.tag;
         e.what = outcome_error(
             fail(status::timeout, "another load is running, and this call does not wait", std::string(c.key)));
+        if (c.now != nullptr) {
+            *c.now = std::move(e);
+            return std::uint64_t{0};
+        }
+        const std::uint64_t op = single_flight::ended_op();
         c.home->push(std::move(e));
-        return std::uint64_t{0};
+        return op;
     }
     case kind::joined:
         state_->stats.add(stat::joins);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,7 +30,8 @@ class cache {
         bool force = false;
         bool no_store = false;
         bool refresh = false;
-        bool helped = false; // the caller turns the loop itself, next
+        bool helped = false;                 // the caller turns the loop itself, next
+        std::optional<event>* now = nullptr; // takes an answer that is there already; null: it is queued
     };
 
     // All give the op.

@@ -116,15 +116,9 @@ void client_core::mail(std::vector<caller> who, const outcome_ptr& how, mono_ms 
 }
 
 void client_core::after_leave(const single_flight::left_behind& l) {
-    if (!l.machine || (l.left != 0 && !l.load_unwanted)) return;
-    turns.post([this, id = l.flight_id, unwanted = l.load_unwanted](mono_ms now) {
-        const auto run = fetches.find(id);
-        if (!run) return;
-        if (unwanted) {
-            run->unwanted();
-        } else {
-            run->check_callers(now);
-        }
+    if (!l.machine || l.left != 0) return;
+    turns.post([this, id = l.flight_id](mono_ms now) {
+        if (const auto run = fetches.find(id)) run->check_callers(now);
     });
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/client_core.hpp"
+#include "engine/wait_graph.hpp"
 #include "protocol/schedule.hpp"
 
 namespace stn {
@@ -98,6 +99,7 @@ void fill_run::perform(fill_output& out, mono_ms now) {
                : core_.flights->look(flight_).detached ? reason::invalidated
                                                        : reason::lost);
         break;
+    case k::hold: fallback_ = out.result; break;
     case k::ask_refresh:
         if (asks_refresh_) {
             core_.fetches.start_refresh(cache_, policy_, names_, out.which, *std::exchange(asks_refresh_, {}), now);
@@ -129,7 +131,18 @@ void fill_run::perform(fill_output& out, mono_ms now) {
 
 // ---- callers
 
+bool fill_run::fallback_good(mono_ms now) const {
+    // The store does not tell the hard expiry; this is the earliest it can be.
+    return fallback_ && core_.commands.server_time(now) < fallback_->created + policy_->ttl_ms;
+}
+
 void fill_run::answer(const outcome_ptr& how, mono_ms now) {
+    const bool failed = how->code == status::load_failed || how->code == status::timeout ||
+                        how->code == status::unavailable || how->code == status::refused;
+    if (failed && fallback_good(now)) {
+        core_.mail(core_.flights->take_all(flight_), fallback_, now);
+        return;
+    }
     auto who = core_.flights->take_all(flight_);
     for (const caller& c : who) {
         if (!asks_refresh_ && c.refresh) asks_refresh_ = c;
@@ -151,9 +164,13 @@ void fill_run::tell_all(std::vector<caller> who, error why) {
 void fill_run::sweep(mono_ms now) {
     mono_ms next = forever_ms;
     auto late = core_.flights->sweep(flight_, now, next);
-    const bool in_line = line_ != pool::none;
-    tell_all(std::move(late), in_line ? fail(status::overloaded, "no place among the running loads came free in time")
-                                      : fail(status::timeout, "the deadline passed before the value came"));
+    if (fallback_good(now)) {
+        core_.mail(std::move(late), fallback_, now);
+    } else if (line_ != pool::none) {
+        tell_all(std::move(late), fail(status::overloaded, "no place among the running loads came free in time"));
+    } else {
+        tell_all(std::move(late), fail(status::timeout, "the deadline passed before the value came"));
+    }
     core_.turns.timers.set(alarm_, next);
     check_callers(now);
 }
@@ -163,21 +180,22 @@ void fill_run::set_alarm(mono_ms at) {
 }
 
 void fill_run::check_callers(mono_ms now) {
-    if (done_ || mode_ == fill_mode::refresh || load_open_) return;
-    if (core_.flights->unlist_if_empty(flight_)) feed(fill_input::kind::nobody, now);
-}
-
-void fill_run::unwanted() {
-    if (load_open_ && mode_ != fill_mode::refresh && core_.flights->waiting(flight_) == 0) revoke(reason::unwanted);
+    if (done_ || mode_ == fill_mode::refresh) return;
+    if (load_open_) {
+        if (core_.flights->unwanted(flight_)) revoke(reason::unwanted);
+    } else if (core_.flights->unlist_if_empty(flight_)) {
+        feed(fill_input::kind::nobody, now);
+    }
 }
 
 void fill_run::wait_for(const token& which, mono_ms now) {
     tell_all(core_.flights->set_busy(flight_),
              fail(status::timeout, "another load is running, and this call does not wait"));
-    const auto own = core_.fetches.own_tokens.find(which);
-    if (own != core_.fetches.own_tokens.end() && own->second != flight_.id) {
-        if (core_.flights->add_edge(flight_.id, own->second)) {
-            edges_.push_back(own->second);
+    wait_graph& graph = wait_graph::of_process();
+    const auto own = graph.holder(which);
+    if (own && *own != flight_.id) {
+        if (graph.add(flight_.id, *own)) {
+            edges_.push_back(*own);
         } else {
             tell_all(core_.flights->take_if(flight_, [](const caller& c) { return c.within != 0; }),
                      fail(status::would_deadlock, "this call would wait for the load that makes it"));
@@ -194,7 +212,8 @@ void fill_run::hand_lease(caller to) {
     e.tag = to.tag;
     const auto usual = cache_->average_load_ms.load();
     if (usual > 0) e.load_ms = usual;
-    auto held = std::make_shared<lease>(core_.shared_from_this(), shared_from_this(), flight_, lease_no_, to, leased_);
+    auto held = std::make_shared<lease>(core_.shared_from_this(), shared_from_this(), flight_, lease_no_, to, leased_,
+                                        fallback_);
     current_ = held;
     e.held = std::move(held);
     load_open_ = true;
@@ -209,6 +228,7 @@ void fill_run::offer(bool leased, const token& which, mono_ms now) {
     if (leased) {
         lease_token_ = which;
         core_.fetches.own_tokens[which] = flight_.id;
+        wait_graph::of_process().hold(which, flight_.id);
     }
     if (mode_ == fill_mode::refresh) {
         core_.flights->begin_load(flight_, lease_no_, refresher_.home->scope());
@@ -229,7 +249,9 @@ void fill_run::offer(bool leased, const token& which, mono_ms now) {
 
 void fill_run::end_load() {
     load_open_ = false;
-    if (!lease_token_.none()) core_.fetches.own_tokens.erase(std::exchange(lease_token_, token{}));
+    if (lease_token_.none()) return;
+    wait_graph::of_process().release(lease_token_);
+    core_.fetches.own_tokens.erase(std::exchange(lease_token_, token{}));
 }
 
 void fill_run::check_offer(mono_ms now) {
@@ -293,7 +315,6 @@ void fill_run::loaded(outcome_ptr how, lease::filled_to told, mono_ms now) {
 }
 
 void fill_run::revoke(reason why) {
-    if (mode_ == fill_mode::refresh) return;
     const auto held = current_.lock();
     if (!held || held->at() != lease::state::live) return;
     held->revoke(why);
@@ -409,7 +430,7 @@ void fill_run::finish(mono_ms now) {
     end_load();
     core_.turns.timers.cancel(wake_);
     core_.turns.timers.cancel(alarm_);
-    for (const std::uint64_t to : edges_) core_.flights->drop_edge(flight_.id, to);
+    for (const std::uint64_t to : edges_) wait_graph::of_process().drop(flight_.id, to);
     if (mode_ == fill_mode::refresh) {
         const auto it = cache_->asked.find(refreshed_);
         if (it != cache_->asked.end() && it->second == forever_ms) it->second = add_ms(now, 10'000);

@@ -64,7 +64,6 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     void freed(std::uint64_t lease_no, mono_ms now);
     // Perhaps nobody waits any more.
     void check_callers(mono_ms now);
-    void unwanted();
     void set_alarm(mono_ms at);
     void slot_granted();
     void close(mono_ms now);
@@ -92,6 +91,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     void pump(mono_ms now);
     void perform(fill_output& out, mono_ms now);
     void answer(const outcome_ptr& how, mono_ms now);
+    [[nodiscard]] bool fallback_good(mono_ms now) const;
     void offer(bool leased, const token& which, mono_ms now);
     void hand_lease(caller to);
     void end_load();
@@ -119,6 +119,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     alarm_timer alarm_;
 
     caller refresher_;                   // gets the REFRESH event
+    outcome_ptr fallback_;               // a value this flight replaces, better than an error
     std::optional<caller> asks_refresh_; // of the callers answered last: the first that opted in
     std::weak_ptr<lease> current_;
     caller holder_; // of the current lease
@@ -159,7 +160,7 @@ class fills {
     void give_back(load_slots<std::uint64_t>& slots, mono_ms now);
 
     load_slots<std::uint64_t> down_slots;      // loads without a lease while the store is down, max_loads_down
-    std::map<token, std::uint64_t> own_tokens; // leases of this process -> flight
+    std::map<token, std::uint64_t> own_tokens; // leases this client holds -> flight
 
   private:
     template <class Do> void each_of(const std::string& store_key, Do&& act);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "engine/wait_graph.hpp"
 #include "protocol/keys.hpp"
 
 namespace stn {
@@ -36,7 +37,7 @@ flight_lead::~flight_lead() {
 // What must be forgotten with the flight.
 void flight_lead::over(bool alarm) {
     client_core& core = *owner_->core;
-    core.flights->drop_edge(within_, flight_.id);
+    wait_graph::of_process().drop(within_, flight_.id);
     if (alarm) core.turns.post([&core, id = flight_.id](mono_ms) { core.alarms.end(id); });
 }
 
@@ -71,7 +72,7 @@ bool flight_lead::detach(std::uint32_t& waiters) {
 void flight_lead::hand_on() {
     client_core& core = *owner_->core;
     if (!core.flights->end_load(flight_, number_)) return;
-    core.flights->drop_edge(within_, flight_.id);
+    wait_graph::of_process().drop(within_, flight_.id);
     auto to = core.flights->promote(flight_, number_ + 1, nullptr);
     if (!to) {
         over(core.flights->alarm_set(flight_));
@@ -99,7 +100,7 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
                     "deadline_ms is " + std::to_string(deadline_ms) + "; it is -1 (for ever), 0 (do not wait) or more");
     }
     client_core& core = *owner_->core;
-    if (core.closing() && (core.closed() || !core.flights->scope_open(within))) {
+    if (core.closing() && (core.closed() || !wait_graph::of_process().is_open(within))) {
         return fail(status::closed, "the client is closed", std::string(key));
     }
     if (home->closed()) return fail(status::closed, "the queue is closed", std::string(key));
@@ -136,6 +137,7 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
         e.tag = tag;
         e.what =
             outcome_error(fail(status::timeout, "another caller leads, and this call does not wait", std::string(key)));
+        out.op = single_flight::ended_op();
         to->push(std::move(e));
         return out;
     }

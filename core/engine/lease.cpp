@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "engine/client_core.hpp"
+#include "engine/wait_graph.hpp"
 
 namespace stn {
 
 lease::lease(std::shared_ptr<client_core> core, std::shared_ptr<fill_run> run, single_flight::ref flight,
-             std::uint64_t number, const caller& holder, bool leased)
+             std::uint64_t number, const caller& holder, bool leased, outcome_ptr fallback)
     : core_(std::move(core)),
       run_(std::move(run)),
       flight_(flight),
@@ -17,7 +18,8 @@ lease::lease(std::shared_ptr<client_core> core, std::shared_ptr<fill_run> run, s
       home_(holder.home),
       tag_(holder.tag),
       within_(holder.within),
-      leased_(leased) {
+      leased_(leased),
+      fallback_(std::move(fallback)) {
     core_->flights->hold(flight_);
 }
 
@@ -46,7 +48,7 @@ void lease::give_up() noexcept {
 }
 
 void lease::end_edge() noexcept {
-    core_->flights->drop_edge(within_, flight_.id);
+    wait_graph::of_process().drop(within_, flight_.id);
 }
 
 std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
@@ -70,7 +72,8 @@ std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
             [run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
     };
     if (auto who = core_->flights->answer_load(flight_, number_, hand_over)) {
-        out.shared = core_->deliver(std::move(*who), out.how);
+        const bool spared = failed && fallback_ && out.how->created < fallback_->created + run_->policy().ttl_ms;
+        out.shared = core_->deliver(std::move(*who), spared ? fallback_ : out.how);
     } else {
         hand_over();
     }

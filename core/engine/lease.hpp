@@ -21,7 +21,7 @@ class lease {
     enum class state : std::int32_t { live = 1, revoked = 2, ended = 3 };
 
     lease(std::shared_ptr<client_core> core, std::shared_ptr<fill_run> run, single_flight::ref flight,
-          std::uint64_t number, const caller& holder, bool leased);
+          std::uint64_t number, const caller& holder, bool leased, outcome_ptr fallback);
     ~lease();
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
@@ -68,6 +68,7 @@ class lease {
     const std::uint64_t tag_;
     const std::uint64_t within_;
     const bool leased_;
+    const outcome_ptr fallback_; // for those who joined, better than an error
     std::atomic<mono_ms> read_at_{-1};
     std::atomic<bool> taken_{false};
     std::atomic<bool> answered_{false};

@@ -2,7 +2,10 @@
 #include "engine/single_flight.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
+
+#include "engine/wait_graph.hpp"
 
 namespace stn {
 
@@ -12,7 +15,8 @@ namespace {
 constexpr unsigned seq_bits = 22;
 constexpr unsigned seat_bits = 24;
 constexpr unsigned shard_bits = 4;
-constexpr std::uint32_t max_tables = 1U << 14;
+constexpr std::uint32_t max_tables = 1U << 13; // the topmost bit is for calls that ended at once
+constexpr unsigned id_bits = 48;
 
 struct registry {
     std::mutex mutex;
@@ -28,27 +32,33 @@ registry& tables() {
 
 } // namespace
 
-single_flight::single_flight() {
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-        shards_[i] = std::make_unique<shard>(static_cast<std::uint32_t>(i), shards_.size());
+single_flight::single_flight(std::uint32_t number) : table_no_(number) {
+    // Flight numbers are unique in the process: the wait graph spans its clients.
+    const std::uint64_t first = (std::uint64_t{number} << id_bits) + 1;
+    for (std::uint32_t i = 0; i < shards_.size(); ++i) {
+        shards_[i] = std::make_unique<shard>(i, shards_.size(), first + i);
     }
 }
 
 single_flight::~single_flight() = default;
 
 std::shared_ptr<single_flight> single_flight::make() {
-    auto made = std::make_shared<single_flight>();
     registry& r = tables();
     const std::lock_guard lock(r.mutex);
     for (std::uint32_t tried = 0; tried < max_tables; ++tried) {
         const std::uint32_t no = r.next++ % max_tables;
         if (no >= r.tables.size()) r.tables.resize(no + 1);
         if (!r.tables[no].expired()) continue;
+        auto made = std::make_shared<single_flight>(no);
         r.tables[no] = made;
-        made->table_no_ = no;
         return made;
     }
     return nullptr;
+}
+
+std::uint64_t single_flight::ended_op() {
+    static std::atomic<std::uint64_t> last{0};
+    return (std::uint64_t{1} << 63) | last.fetch_add(1);
 }
 
 std::shared_ptr<single_flight> single_flight::by_op(std::uint64_t op) {
@@ -112,17 +122,18 @@ single_flight::ticket single_flight::enter_locked(const entry& how, caller& who,
 single_flight::ticket single_flight::enter(const entry& how, caller who) {
     const std::uint64_t hash = hash_of(how.key);
     shard& s = of(hash);
-    if (who.within == 0 || scopes_open_.load() == 0) {
+    wait_graph& graph = wait_graph::of_process();
+    if (who.within == 0 || graph.quiet()) {
         who.within = 0;
         const std::lock_guard lock(s.mutex);
         return enter_locked(how, who, hash, s);
     }
-    const std::lock_guard edges(edges_mutex_);
-    if (!scopes_.contains(who.within)) who.within = 0;
+    const std::lock_guard edges(graph.mutex);
+    if (!graph.is_open_locked(who.within)) who.within = 0;
     const std::lock_guard lock(s.mutex);
     if (who.within != 0 && how.joins) {
         const table::flight* f = s.flights.find(how.key, hash);
-        if (f != nullptr && (f->id == who.within || reaches(f->id, who.within))) {
+        if (f != nullptr && graph.reaches_locked(f->id, who.within)) {
             ticket t;
             t.what = ticket::kind::would_deadlock;
             return t;
@@ -131,7 +142,7 @@ single_flight::ticket single_flight::enter(const entry& how, caller who) {
     const std::uint64_t within = who.within;
     ticket t = enter_locked(how, who, hash, s);
     if (within != 0 && (t.what == ticket::kind::leads || t.what == ticket::kind::joined)) {
-        waits_[within].insert(t.flight.id);
+        graph.add_locked(within, t.flight.id);
     }
     return t;
 }
@@ -143,7 +154,6 @@ single_flight::left_behind single_flight::take_out(shard& s, table::seat* seat) 
     l.machine = f.extra.machine;
     l.who = s.flights.leave(seat);
     l.left = f.waiting;
-    l.load_unwanted = l.left == 0 && f.extra.lease_no != 0 && f.extra.holder_gone;
     return l;
 }
 
@@ -159,7 +169,7 @@ std::optional<single_flight::left_behind> single_flight::leave(std::uint64_t op,
         if (seat == nullptr || seat->who.home.get() != home) return std::nullopt;
         out = take_out(s, seat);
     }
-    drop_edge(out->who.within, out->flight_id);
+    wait_graph::of_process().drop(out->who.within, out->flight_id);
     return out;
 }
 
@@ -173,7 +183,7 @@ std::vector<single_flight::left_behind> single_flight::leave_queue(const event_q
         });
         for (table::seat* seat : found) out.push_back(take_out(*s, seat));
     }
-    for (const left_behind& l : out) drop_edge(l.who.within, l.flight_id);
+    for (const left_behind& l : out) wait_graph::of_process().drop(l.who.within, l.flight_id);
     return out;
 }
 
@@ -237,7 +247,7 @@ single_flight::finished single_flight::finish_load(const ref& f, std::uint64_t l
         scoped = f.f->extra.scoped;
         if (!f.at->flights.drop(*f.f)) scoped = false;
     }
-    if (scoped) close_scope(f.id);
+    if (scoped) wait_graph::of_process().close(f.id);
     forget_edges(out.who);
     return out;
 }
@@ -340,6 +350,11 @@ bool single_flight::unlist_if_empty(const ref& f) {
     return true;
 }
 
+bool single_flight::unwanted(const ref& f) const {
+    const std::lock_guard lock(f.at->mutex);
+    return f.f->waiting == 0 && f.f->extra.lease_no != 0 && f.f->extra.holder_gone;
+}
+
 void single_flight::set_in_line(const ref& f, bool in_line) {
     const std::lock_guard lock(f.at->mutex);
     f.f->extra.in_line = in_line;
@@ -371,7 +386,7 @@ void single_flight::drop(const ref& f) {
         scoped = f.f->extra.scoped;
         if (!f.at->flights.drop(*f.f)) scoped = false;
     }
-    if (scoped) close_scope(f.id);
+    if (scoped) wait_graph::of_process().close(f.id);
 }
 
 single_flight::extra single_flight::look(const ref& f) const {
@@ -406,59 +421,17 @@ std::size_t single_flight::live() {
 // ---- who waits for whom
 
 void single_flight::open_scope(const ref& f) {
-    const std::lock_guard edges(edges_mutex_);
-    const std::lock_guard lock(f.at->mutex);
-    if (f.f->id != f.id || f.f->extra.lease_no == 0) return;
-    f.f->extra.scoped = true;
-    if (scopes_.insert(f.id).second) scopes_open_.fetch_add(1);
-}
-
-void single_flight::close_scope(std::uint64_t flight) {
-    if (scopes_open_.load() == 0) return;
-    const std::lock_guard edges(edges_mutex_);
-    if (scopes_.erase(flight) != 0) scopes_open_.fetch_sub(1);
-    waits_.erase(flight);
-}
-
-bool single_flight::scope_open(std::uint64_t flight) {
-    if (scopes_open_.load() == 0) return false;
-    const std::lock_guard edges(edges_mutex_);
-    return scopes_.contains(flight);
-}
-
-bool single_flight::add_edge(std::uint64_t from, std::uint64_t to) {
-    const std::lock_guard edges(edges_mutex_);
-    if (from == to || reaches(to, from)) return false;
-    waits_[from].insert(to);
-    return true;
-}
-
-void single_flight::drop_edge(std::uint64_t from, std::uint64_t to) {
-    if (from == 0) return;
-    const std::lock_guard edges(edges_mutex_);
-    const auto it = waits_.find(from);
-    if (it == waits_.end()) return;
-    if (const auto one = it->second.find(to); one != it->second.end()) it->second.erase(one);
-    if (it->second.empty()) waits_.erase(it);
-}
-
-void single_flight::forget_edges(const std::vector<caller>& out) {
-    for (const caller& who : out) drop_edge(who.within, who.in_flight);
-}
-
-bool single_flight::reaches(std::uint64_t from, std::uint64_t to) const {
-    std::vector<std::uint64_t> todo{from};
-    std::set<std::uint64_t> seen;
-    while (!todo.empty()) {
-        const std::uint64_t at = todo.back();
-        todo.pop_back();
-        if (at == to) return true;
-        if (!seen.insert(at).second) continue;
-        if (const auto it = waits_.find(at); it != waits_.end()) {
-            todo.insert(todo.end(), it->second.begin(), it->second.end());
-        }
+    {
+        const std::lock_guard lock(f.at->mutex);
+        if (f.f->extra.lease_no == 0) return;
+        f.f->extra.scoped = true;
     }
-    return false;
+    wait_graph::of_process().open(f.id);
+}
+
+// What every caller that was taken out needs, once.
+void single_flight::forget_edges(const std::vector<caller>& out) {
+    for (const caller& who : out) wait_graph::of_process().drop(who.within, who.in_flight);
 }
 
 } // namespace stn

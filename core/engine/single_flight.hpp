@@ -5,11 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "engine/event_queue.hpp"
@@ -23,7 +21,8 @@
 // in one step, so nobody can join a flight that has been answered, and a caller that was taken out
 // cannot be cancelled, timed out or answered again.
 //
-// Lock order: edges_mutex_ (only for calls that come from inside a load) -> a shard's mutex -> nothing.
+// Lock order: the wait graph's mutex (only for calls that come from inside a load) -> a shard's mutex -> the
+// loop's inbox.
 // The client's turn lock may be held around both; it is never taken inside.
 namespace stn {
 
@@ -59,7 +58,7 @@ class single_flight {
         std::mutex mutex;
         table flights; // mutex
         const std::uint32_t no;
-        shard(std::uint32_t number, std::uint64_t step) : flights(step, number + 1), no(number) {}
+        shard(std::uint32_t number, std::uint64_t step, std::uint64_t first_id) : flights(step, first_id), no(number) {}
     };
 
     // A flight that somebody holds.
@@ -84,7 +83,7 @@ class single_flight {
         bool machine = false;
     };
 
-    single_flight();
+    explicit single_flight(std::uint32_t number = 0);
     ~single_flight();
     single_flight(const single_flight&) = delete;
     single_flight& operator=(const single_flight&) = delete;
@@ -97,7 +96,6 @@ class single_flight {
         std::uint32_t left = 0;
         std::uint64_t flight_id = 0;
         bool machine = false;
-        bool load_unwanted = false; // its holder's caller has gone too, and now nobody waits
     };
     std::optional<left_behind> leave(std::uint64_t op, const event_queue* home);
 
@@ -137,6 +135,8 @@ class single_flight {
     // Its callers wait for a load from now on. Gives those that will not; new ones of them are refused.
     std::vector<caller> set_busy(const ref& f);
     void set_in_line(const ref& f, bool in_line);
+    // A load runs, its holder's own caller has gone, and nobody else waits.
+    [[nodiscard]] bool unwanted(const ref& f) const;
 
     void unlist(const ref& f);
     // True: nobody waits, and nobody can join any more.
@@ -150,18 +150,13 @@ class single_flight {
     void hold(const ref& f);
     [[nodiscard]] std::size_t live();
 
-    // The load of `flight` gets a name: calls may come from inside it.
+    // The load of a flight gets a name: calls may come from inside it.
     void open_scope(const ref& f);
-    void close_scope(std::uint64_t flight);
-    [[nodiscard]] bool scope_open(std::uint64_t flight);
-    // `from` waits for `to` as well (it waits for a token that `to` holds). False: that closes a circle.
-    bool add_edge(std::uint64_t from, std::uint64_t to);
-    void drop_edge(std::uint64_t from, std::uint64_t to);
-    // What every caller that was taken out needs, once: its edge goes.
-    void forget_edges(const std::vector<caller>& out);
 
     std::weak_ptr<client_core> owner; // set once, before anybody else sees it
 
+    // The number of a call that ended before it could wait.
+    [[nodiscard]] static std::uint64_t ended_op();
     static std::shared_ptr<single_flight> by_op(std::uint64_t op);
     static std::vector<std::shared_ptr<single_flight>> all();
     static std::shared_ptr<single_flight> make();
@@ -171,16 +166,11 @@ class single_flight {
     std::uint64_t op_of(const shard& s, const table::seat& seat) const noexcept;
     ticket enter_locked(const entry& how, caller& who, std::uint64_t hash, shard& s);
     left_behind take_out(shard& s, table::seat* seat);
-    bool reaches(std::uint64_t from, std::uint64_t to) const; // edges_mutex_ held
+    static void forget_edges(const std::vector<caller>& out);
 
     std::array<std::unique_ptr<shard>, 16> shards_;
-    std::uint32_t table_no_ = 0;
+    const std::uint32_t table_no_;
     std::atomic<bool> closed_{false};
-
-    std::mutex edges_mutex_;
-    std::atomic<std::size_t> scopes_open_{0};
-    std::set<std::uint64_t> scopes_;                              // edges_mutex_
-    std::map<std::uint64_t, std::multiset<std::uint64_t>> waits_; // edges_mutex_
 };
 
 } // namespace stn

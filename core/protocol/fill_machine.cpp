@@ -477,6 +477,15 @@ void fill_machine::consider_forced(const envelope& e, std::string bytes, turn& t
         want_slot(lease_form::none, false, t);
         return;
     }
+    if (ours(e)) {
+        auto at_hand = outcome_of(std::move(bytes), source::memory);
+        at_hand->key = setup_.names->key;
+        at_hand->stale = true;
+        fill_output out;
+        out.what = fill_output::kind::hold;
+        out.result = std::move(at_hand);
+        out_.push_back(std::move(out));
+    }
     if (e.generation == generation_ && t.now < ask_again_at_) {
         state_ = state::waiting;
         look_at_ = t.now + schedule::next_look(looks_, ask_again_at_ - t.now, t.draw);
@@ -582,13 +591,11 @@ void fill_machine::on_renewal(delivery how, const reply& r, turn& t) {
     }
     lease_gone_ = true;
     count(form_ == lease_form::generation ? stat::refreshes_lost : stat::leases_lost);
-    if (form_ == lease_form::placeholder) {
-        push(fill_output::kind::unlist);
-        fill_output out;
-        out.what = fill_output::kind::revoke;
-        out.why = status::lost;
-        out_.push_back(std::move(out));
-    }
+    if (form_ == lease_form::placeholder) push(fill_output::kind::unlist);
+    fill_output out;
+    out.what = fill_output::kind::revoke;
+    out.why = status::lost;
+    out_.push_back(std::move(out));
 }
 
 void fill_machine::on_timer(turn& t) {
@@ -734,7 +741,7 @@ void fill_machine::store(const outcome& load, turn& t) {
     const fill_policy& p = *setup_.policy;
     const bool absent = load.code == status::absent;
     const std::int64_t ttl = load.ttl_ms > 0 ? load.ttl_ms : absent ? p.absent_ttl_ms : p.ttl_ms;
-    const std::int64_t soft = load.soft_ttl_ms >= 0 ? load.soft_ttl_ms : absent || load.ttl_ms > 0 ? 0 : p.soft_ttl_ms;
+    const std::int64_t soft = load.soft_ttl_ms >= 0 ? load.soft_ttl_ms : absent ? 0 : p.soft_ttl_ms;
     const auto life = schedule::jittered(ttl, soft, p.jitter, t.draw);
     filled_generation_ = t.draw.make_token();
     envelope e;

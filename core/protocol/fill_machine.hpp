@@ -128,6 +128,7 @@ struct fill_output {
         drop_slot,    // gives it back, or leaves the line
         overdue_slot, // moves it to the pool of overdue loads
         waiting,      // a load elsewhere is waited for: its token is `which`
+        hold,         // `result` is a value at hand, in place of an error or of waiting
         unlist,       // nobody may join any more
         revoke,       // tell the holder: `why`
         ask_refresh,  // the value `which` is due
