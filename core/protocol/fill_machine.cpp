@@ -477,7 +477,7 @@ void fill_machine::consider_forced(const envelope& e, std::string bytes, turn& t
         want_slot(lease_form::none, false, t);
         return;
     }
-    if (ours(e)) {
+    if (ours(e) && e.generation != generation_) {
         auto at_hand = outcome_of(std::move(bytes), source::memory);
         at_hand->key = setup_.names->key;
         at_hand->stale = true;

@@ -259,6 +259,7 @@ class fill_bench {
         case k::drop_slot: return "drop_slot";
         case k::overdue_slot: return "overdue_slot";
         case k::waiting: return "waiting";
+        case k::hold: return "hold";
         case k::unlist: return "unlist";
         case k::revoke: return "revoke:" + std::string(status_name(o.why));
         case k::ask_refresh: return "ask_refresh";

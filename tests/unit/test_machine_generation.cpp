@@ -148,7 +148,7 @@ TEST_CASE("a refresh has no place to wait for") {
 TEST_CASE("force takes the refresh lease of a fresh value, which stays readable") {
     fill_bench b(fill_mode::force);
     CHECK(b.start() == "get");
-    CHECK(b.holds(b.value("old", g1)) == "need_slot");
+    CHECK(b.holds(b.value("old", g1)) == "hold need_slot");
     CHECK(b.slot() == "refresh");
     CHECK(b.last_cmd.key == refresh_key_of(g1));
     CHECK(b.generation_reply(true, 0) == "offer");
@@ -196,7 +196,7 @@ TEST_CASE("force serves a value whose load began after the call, and replaces on
     envelope before = b.value("before", token_of("g2"));
     before.created = b.server_now(); // but it took 400 ms, and the call was 375 ms ago
     before.delta_ms = 400;
-    CHECK(b.holds(before) == "need_slot");
+    CHECK(b.holds(before) == "hold need_slot");
     CHECK(b.slot() == "refresh");
     CHECK(b.last_cmd.key == refresh_key_of(token_of("g2")));
 
