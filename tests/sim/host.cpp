@@ -52,6 +52,11 @@ int host::loads_of(const client* which) const {
         running_, [&](const running& r) { return r.of == which && !r.overdue && now < r.overdue_at; }));
 }
 
+void host::be_prompt() {
+    busy_until_ = std::min(busy_until_, w_.when.now());
+    w_.when.at(w_.when.now(), *this, read);
+}
+
 void host::act(std::uint32_t what, std::uint64_t with) {
     if (dead_) return;
     const micros now = w_.when.now();
@@ -142,7 +147,13 @@ void host::answered(std::uint64_t tag, const event& e) {
 
 void host::check_deadline(const op_entry& o) {
     if (o.deadline == forever_ms) return;
-    const micros due = std::max({node_.time().when(o.deadline), node_.stalled_until(), busy_until_});
+    // Some limits begin only when the loop hears of the call.
+    micros grace = 0;
+    if (o.kind == op_kind::put || o.kind == op_kind::invalidate || o.kind == op_kind::mark_stale) {
+        grace = w_.opt.settings.command_timeout_ms * ms;
+    }
+    if (o.kind == op_kind::close || o.no_wait) grace = (o.deadline - node_.time().at(o.began)) * ms;
+    const micros due = std::max({node_.time().when(o.deadline), node_.stalled_until() + grace, busy_until_});
     const micros late = w_.when.now() - due;
     if (late > 60 * ms) {
         w_.judged.broken(checker::deadline_kept, op_name(o.kind), " of ", node_.name(), " was answered ", late / ms,

@@ -30,7 +30,7 @@ class host final : public actor {
     [[nodiscard]] micros hindered_until() const noexcept { return busy_until_; }
 
     void act(std::uint32_t what, std::uint64_t with) override;
-    void be_prompt() { busy_until_ = 0; }
+    void be_prompt();
     void close_queue();
     // The process died: nothing happens here any more.
     void die();

@@ -400,7 +400,7 @@ void node::check_looks() {
     client_core& core = now_->core();
     if (core.commands.down() || !core.fetches.down_slots.free() || !now_->wire().up()) up_since_ = now;
     micros hindered = std::max(up_since_, stalled_until());
-    for (const host* h : hosts_) hindered = std::max(hindered, h->hindered_until());
+    for (const auto& h : all_hosts_) hindered = std::max(hindered, h->hindered_until());
     if (now < hindered + 1'500 * ms) return;
     for (const open_call& c : open_) {
         const op_entry& o = *w_.history.op(c.tag);
