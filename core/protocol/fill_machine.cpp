@@ -547,6 +547,7 @@ void fill_machine::on_generation(delivery how, const reply& r, turn& t) {
     }
     ask_again_at_ = t.now + pttl;
     wait(0, pttl, t);
+    push(fill_output::kind::waiting); // nobody knows for whose token
 }
 
 // ---- the load
