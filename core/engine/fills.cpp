@@ -285,6 +285,8 @@ void fill_run::check_offer(mono_ms now) {
     }
     cache_->stats.add(stat::promotions);
     hand_lease(std::move(*to));
+    tell_all(core_.flights->set_busy(flight_),
+             fail(status::timeout, "another load is running, and this call does not wait"));
     feed(fill_input::kind::offered, now);
 }
 
