@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/duration.hpp"
 #include "io/open_store.hpp"
@@ -158,14 +157,17 @@ int32_t stn_client_stats_json(stn_client* client, stn_cache* cache, stn_bytes** 
             return fail(status::invalid_argument, "cache is of another client");
         }
         const stat_block all = cache == nullptr ? client->handle->core->stats() : cache->cache.state().stats.snapshot();
-        nlohmann::ordered_json object = nlohmann::ordered_json::object();
+        std::string object = "{";
         for (std::size_t i = 0; i < stat_count; ++i) {
             const auto s = static_cast<stat>(i);
             const bool of_connection = s == stat::commands || s == stat::commands_lost || s == stat::messages ||
                                        s == stat::breaker_opened || s == stat::events;
-            if (cache == nullptr || !of_connection) object[stat_names[i]] = all.of[i];
+            if (cache != nullptr && of_connection) continue;
+            if (object.size() > 1) object += ',';
+            object.append("\"").append(stat_names[i]).append("\":").append(std::to_string(all.of[i]));
         }
-        *out = new stn_bytes{object.dump()};
+        object += '}';
+        *out = new stn_bytes{std::move(object)};
         return no_failure;
     });
 }

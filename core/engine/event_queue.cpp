@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "engine/event_queue.hpp"
 
+#include <algorithm>
 #include <chrono>
-#include <iterator>
+#include <new>
 #include <utility>
 
 #include <sys/eventfd.h>
@@ -14,13 +15,20 @@ namespace stn {
 
 namespace {
 
-constexpr int most_notices = 1'000; // unread
+constexpr int most_notices = 1'000;   // unread
+constexpr std::size_t most_idle = 64; // nodes kept beyond the promised ones
 
 thread_local const event_queue* ringing_here = nullptr;
 
 void set_fd(int fd) noexcept {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(fd, &one, sizeof one);
+}
+
+// Why operations on a closed queue end. Never destroyed: threads may outlive main.
+const outcome_ptr& queue_closed() {
+    static const auto* const why = new outcome_ptr(outcome_error(fail(status::closed, "the queue is closed")));
+    return *why;
 }
 
 void clear_fd(int fd) noexcept {
@@ -30,62 +38,71 @@ void clear_fd(int fd) noexcept {
 
 } // namespace
 
+event_queue::event_queue(std::uint64_t scope) : scope_(scope) {
+    static_cast<void>(queue_closed()); // from now on it is there
+}
+
 event_queue::~event_queue() {
     if (fd_ >= 0) ::close(fd_);
     if (free_ud_ != nullptr) free_ud_(ud_);
 }
 
-// Turns `e` into ERROR closed; what must be given up moves to `dropped`. False: it just vanishes.
-bool event_queue::to_closed(event& e, event& dropped) {
-    if (!e.terminal()) {
-        dropped = std::move(e);
+void event_queue::promise() {
+    const std::lock_guard lock(mutex_);
+    if (spare_.size() == promised_) spare_.emplace_back();
+    ++promised_;
+}
+
+void event_queue::unpromise() noexcept {
+    const std::lock_guard lock(mutex_);
+    --promised_;
+}
+
+// The first of spare_ is for `e`: promised, or free, or new.
+bool event_queue::has_room(const event& e) noexcept {
+    if (e.terminal() && promised_ > 0) {
+        --promised_;
+        return true;
+    }
+    if (spare_.size() > promised_) return true;
+    try {
+        spare_.emplace_back();
+        return true;
+    } catch (const std::bad_alloc&) {
         return false;
     }
-    event gone;
-    gone.kind = event_kind::error;
-    gone.code = status::closed;
-    gone.tag = e.tag;
-    gone.host_ref = e.host_ref;
-    gone.what = outcome_error(fail(status::closed, "the queue is closed"));
-    dropped = std::exchange(e, std::move(gone));
-    return true;
 }
 
-void event_queue::push(event e) {
-    event dropped; // destroyed after the lock is released: it may hold a lease
-    std::unique_lock lock(mutex_);
-    if (closed_ && e.code != status::closed && !to_closed(e, dropped)) {
-        lock.unlock();
-        return;
-    }
-    if (e.kind == event_kind::notice) {
-        if (notices_ >= most_notices) return;
-        ++notices_;
-    }
-    events_.push_back(std::move(e));
-    announce(lock, 1);
+// What the host gets in place of an event that a closed queue does not give it.
+event event_queue::instead_of(const event& e) noexcept {
+    event closed;
+    closed.kind = event_kind::error;
+    closed.code = status::closed;
+    closed.tag = e.tag;
+    closed.host_ref = e.host_ref;
+    closed.what = queue_closed();
+    return closed;
 }
 
-void event_queue::push(std::vector<event> several) {
-    if (several.empty()) return;
-    std::vector<event> dropped;
-    std::unique_lock lock(mutex_);
-    if (closed_) {
-        for (event& e : several) {
-            event gone;
-            const bool kept = e.code == status::closed || to_closed(e, gone);
-            dropped.push_back(std::move(gone));
-            if (kept) events_.push_back(std::move(e));
-        }
-    } else {
-        std::move(several.begin(), several.end(), std::back_inserter(events_));
-    }
-    announce(lock, several.size());
+// What is not kept stays in `e`, which dies without the lock: it may hold a lease.
+void event_queue::put(event& e) noexcept {
+    const bool late = closed_ && e.code != status::closed;
+    if (late && !e.terminal()) return;
+    if (e.kind == event_kind::notice && notices_ >= most_notices) return;
+    if (!has_room(e)) return;
+    if (e.kind == event_kind::notice) ++notices_;
+    spare_.front() = late ? instead_of(e) : std::move(e);
+    events_.splice(events_.end(), spare_, spare_.begin());
+}
+
+void event_queue::push(event e) noexcept {
+    push(&e, &e + 1, [](event& one) -> event& { return one; });
 }
 
 // Tells whoever waits, and lets go of the lock first: a sleeper that wakes up to a locked mutex would
 // only go back to sleep.
 void event_queue::announce(std::unique_lock<std::mutex>& lock, std::size_t events) {
+    if (events == 0) return;
     const auto asleep = static_cast<std::size_t>(sleepers_);
     signal_fd(lock);
     ring(lock);
@@ -147,14 +164,23 @@ status event_queue::wait_for_event(std::unique_lock<std::mutex>& lock, std::int6
     return closed_ ? status::closed : status::timeout;
 }
 
-void event_queue::hand_out(event& e) {
+void event_queue::hand_out(event& e) noexcept {
     e = std::move(events_.front());
-    events_.pop_front();
+    spare(events_.begin());
     if (e.kind == event_kind::notice) --notices_;
     if (e.held) e.held->mark_read();
 }
 
-status event_queue::next(std::int64_t timeout_ms, event& out) {
+// Keeps an emptied node for the next event, within reason.
+void event_queue::spare(nodes::iterator used) noexcept {
+    if (spare_.size() < promised_ + most_idle) {
+        spare_.splice(spare_.begin(), events_, used);
+    } else {
+        events_.erase(used);
+    }
+}
+
+status event_queue::next(std::int64_t timeout_ms, event& out) noexcept {
     std::unique_lock lock(mutex_);
     const status s = wait_for_event(lock, timeout_ms);
     if (s == status::ok) hand_out(out);
@@ -162,25 +188,20 @@ status event_queue::next(std::int64_t timeout_ms, event& out) {
 }
 
 status event_queue::drain(std::int64_t timeout_ms, std::size_t cap, std::vector<event>& out) {
-    std::unique_lock lock(mutex_);
-    const status s = wait_for_event(lock, timeout_ms);
-    if (s != status::ok) return s;
-    while (!events_.empty() && out.size() < cap) hand_out(out.emplace_back());
-    if (out.size() < cap) seen_empty(lock);
-    return status::ok;
+    const std::size_t most = cap - std::min(cap, out.size());
+    return drain_to(timeout_ms, most, [&out] { return &out.emplace_back(); });
 }
 
-bool event_queue::withdraw(const lease* which) {
-    event gone;
+bool event_queue::withdraw(const lease* which) noexcept {
+    event gone; // dies without the lock
     const std::lock_guard lock(mutex_);
-    for (auto it = events_.begin(); it != events_.end(); ++it) {
-        if (it->held.get() != which) continue;
-        it->held->disarm();
-        gone = std::move(*it);
-        events_.erase(it);
-        return true;
-    }
-    return false;
+    const auto it = std::ranges::find_if(events_, [=](const event& e) { return e.held.get() == which; });
+    if (it == events_.end()) return false;
+    it->held->disarm();
+    gone = std::move(*it);
+    if (gone.terminal()) ++promised_;
+    spare(it);
+    return true;
 }
 
 result<int> event_queue::fd() {
@@ -217,23 +238,37 @@ void event_queue::wake() {
     signal_fd(lock);
 }
 
-bool event_queue::close() {
-    std::vector<event> dropped;
+bool event_queue::close() noexcept {
+    nodes vanished; // they die without the lock
     {
         std::unique_lock lock(mutex_);
         if (closed_) return false;
         closed_ = true;
-        std::deque<event> kept;
-        for (event& e : events_) {
-            event gone;
-            if (e.code == status::closed || to_closed(e, gone)) kept.push_back(std::move(e));
-            dropped.push_back(std::move(gone));
+        for (auto next = events_.begin(); next != events_.end();) {
+            const auto e = next++;
+            if (!e->terminal()) {
+                vanished.splice(vanished.end(), events_, e);
+            } else if (e->code != status::closed && !e->held && !e->lead) {
+                *e = instead_of(*e);
+            }
         }
-        events_.swap(kept);
-        some_.notify_all();
-        signal_fd(lock);
-        ring(lock);
     }
+    while (give_one_up()) {
+    }
+    std::unique_lock lock(mutex_);
+    some_.notify_all();
+    signal_fd(lock);
+    ring(lock);
+    return true;
+}
+
+// An unread LEASE or FLIGHT of a closed queue.
+bool event_queue::give_one_up() noexcept {
+    event gone; // dies without the lock, and gives up what it holds
+    const std::lock_guard lock(mutex_);
+    const auto e = std::ranges::find_if(events_, [](const event& one) { return one.held || one.lead; });
+    if (e == events_.end()) return false;
+    gone = std::exchange(*e, instead_of(*e));
     return true;
 }
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -15,33 +15,65 @@ namespace stn {
 
 // A mailbox of events: one per event loop or thread of the host, for any number of clients.
 //
+// Who begins an operation promises its terminal event first: `promise` makes the room, and runs out of
+// memory, if at all, while nothing has happened yet. So no answer is ever lost for want of memory: what
+// was promised is pushed without an allocation. A notification that finds no room is dropped.
+//
 // Lock order: nothing of ours is taken while mutex_ is held, and no host code runs under it. Events
 // that carry a lease are destroyed outside of it, because destroying one gives the lease up.
 class event_queue : public std::enable_shared_from_this<event_queue> {
   public:
     using ring_fn = void (*)(void*);
 
-    explicit event_queue(std::uint64_t scope) : scope_(scope) {}
+    explicit event_queue(std::uint64_t scope);
     ~event_queue();
     event_queue(const event_queue&) = delete;
     event_queue& operator=(const event_queue&) = delete;
 
-    void push(event e);
-    void push(std::vector<event> several);
+    // One terminal event will come.
+    void promise();
+    // It will not come after all.
+    void unpromise() noexcept;
+
+    void push(event e) noexcept;
+    // Several at once; `event_of` gives the event of each item, or a reference to it.
+    template <class It, class EventOf> void push(It first, It last, EventOf event_of) noexcept {
+        std::unique_lock lock(mutex_);
+        const std::size_t before = events_.size();
+        for (; first != last; ++first) {
+            auto&& e = event_of(*first);
+            put(e);
+        }
+        announce(lock, events_.size() - before);
+    }
 
     // Blocks up to `timeout_ms` (-1: for ever): ok, timeout or closed.
-    status next(std::int64_t timeout_ms, event& out);
+    status next(std::int64_t timeout_ms, event& out) noexcept;
     // At least one and at most `cap` events.
     status drain(std::int64_t timeout_ms, std::size_t cap, std::vector<event>& out);
+    // The same, each to where `place` says; null: no more. It is asked before an event is taken.
+    template <class Place> status drain_to(std::int64_t timeout_ms, std::size_t cap, Place place) {
+        std::unique_lock lock(mutex_);
+        const status s = wait_for_event(lock, timeout_ms);
+        if (s != status::ok) return s;
+        std::size_t n = 0;
+        for (; n < cap && !events_.empty(); ++n) {
+            event* const to = place();
+            if (to == nullptr) return status::ok;
+            hand_out(*to);
+        }
+        if (n < cap) seen_empty(lock);
+        return status::ok;
+    }
 
-    // Takes a LEASE or REFRESH back if nobody has read it yet.
-    bool withdraw(const lease* which);
+    // Takes a LEASE or REFRESH back if nobody has read it yet; a LEASE's caller has its promise again.
+    bool withdraw(const lease* which) noexcept;
 
     result<int> fd();
     status set_doorbell(ring_fn ring, void* ud, ring_fn free_ud);
     void wake();
     // What is queued and what is still to come turns into ERROR `closed`. False: was closed already.
-    bool close();
+    bool close() noexcept;
     // For a fork child: closes the descriptor and touches nothing else.
     void abandon_after_fork() noexcept;
 
@@ -49,20 +81,28 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 
   private:
+    using nodes = std::list<event>;
+
     status wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms);
-    void hand_out(event& e);
+    void put(event& e) noexcept;
+    bool has_room(const event& e) noexcept;
+    void hand_out(event& e) noexcept;
+    void spare(nodes::iterator used) noexcept;
+    bool give_one_up() noexcept;
     void seen_empty(std::unique_lock<std::mutex>& lock);
     void announce(std::unique_lock<std::mutex>& lock, std::size_t events);
     void signal_fd(std::unique_lock<std::mutex>& lock);
     void ring(std::unique_lock<std::mutex>& lock);
-    static bool to_closed(event& e, event& dropped);
+    static event instead_of(const event& e) noexcept;
 
     const std::uint64_t scope_;
     mutable std::mutex mutex_;
     std::condition_variable some_;
     std::condition_variable quiet_;
     // all of these under mutex_
-    std::deque<event> events_;
+    nodes events_;
+    nodes spare_; // at least one for each promise
+    std::size_t promised_ = 0;
     int notices_ = 0;
     int sleepers_ = 0;
     int fd_ = -1;

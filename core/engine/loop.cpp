@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <new>
 #include <thread>
 
 #include <poll.h>
@@ -12,20 +13,12 @@
 
 namespace stn {
 
-void outbox::deliver() {
-    for (std::size_t i = 0; i < mail_.size();) {
-        const auto home = mail_[i].first;
-        std::size_t n = i + 1;
-        while (n < mail_.size() && mail_[n].first == home) ++n;
-        if (n == i + 1) {
-            home->push(std::move(mail_[i].second));
-        } else {
-            std::vector<event> several;
-            several.reserve(n - i);
-            for (; i < n; ++i) several.push_back(std::move(mail_[i].second));
-            home->push(std::move(several));
-        }
-        i = n;
+void outbox::deliver() noexcept {
+    for (auto first = mail_.begin(); first != mail_.end();) {
+        const auto& home = first->first;
+        const auto last = std::find_if(first, mail_.end(), [&](const letter& l) { return l.first != home; });
+        home->push(first, last, [](letter& l) -> event& { return l.second; });
+        first = last;
     }
     mail_.clear();
     graves_.clear();
@@ -56,26 +49,36 @@ struct loop::parking {
 loop::loop(std::shared_ptr<clock> time, turned& owner)
     : time_(std::move(time)),
       owner_(owner),
-      parking_(std::make_unique<parking>()) {}
+      parking_(std::make_unique<parking>()) {
+    if (parking_->fd < 0) throw std::bad_alloc(); // no descriptor is left
+}
 
 loop::~loop() = default;
 
 bool loop::inbox_empty() {
     const std::lock_guard lock(inbox_mutex_);
-    return inbox_.empty();
+    return inbox_.empty() && !asked_;
 }
 
-bool loop::post_for_help(task t) {
+bool loop::post_for_help(errand e) noexcept {
     const std::lock_guard lock(inbox_mutex_);
     if (inbox_shut_) return false;
-    inbox_.push_back(std::move(t));
+    inbox_.splice(inbox_.end(), e.of_);
     return true;
 }
 
-bool loop::post(task t) {
-    if (!post_for_help(std::move(t))) return false;
+bool loop::post(errand e) noexcept {
+    if (!post_for_help(std::move(e))) return false;
     ring();
     return true;
+}
+
+void loop::ask() noexcept {
+    {
+        const std::lock_guard lock(inbox_mutex_);
+        asked_ = true;
+    }
+    ring();
 }
 
 void loop::finish() {
@@ -86,11 +89,11 @@ void loop::finish() {
     turn();
 }
 
-void loop::ring() {
+void loop::ring() noexcept {
     if (parked_.exchange(false)) parking_->wake();
 }
 
-outbox loop::turn_locked(mono_ms now, bool& sooner) {
+outbox loop::turn_locked(mono_ms now, bool& sooner) noexcept {
     run(now);
     const mono_ms next = std::min(timers.next_ms(), owner_.next_external_ms());
     sooner = next < next_due_.exchange(next);
@@ -98,7 +101,7 @@ outbox loop::turn_locked(mono_ms now, bool& sooner) {
     return out.take();
 }
 
-void loop::help() {
+void loop::help() noexcept {
     if (!turn_mutex_.try_lock()) {
         ring();
         return;
@@ -112,7 +115,7 @@ void loop::help() {
     after_turn(std::move(mail), sooner);
 }
 
-void loop::turn() {
+void loop::turn() noexcept {
     outbox mail;
     bool sooner = false;
     {
@@ -122,7 +125,7 @@ void loop::turn() {
     after_turn(std::move(mail), sooner);
 }
 
-void loop::after_turn(outbox mail, bool sooner) {
+void loop::after_turn(outbox mail, bool sooner) noexcept {
     mail.deliver();
     if (threaded_.load() && (sooner || !inbox_empty())) ring();
 }
@@ -132,6 +135,7 @@ void loop::run(mono_ms now) {
         {
             const std::lock_guard lock(inbox_mutex_);
             batch_.swap(inbox_);
+            asked_ = false;
         }
         for (task& t : batch_) t(now);
         batch_.clear();
@@ -148,18 +152,34 @@ mono_ms loop::next_due_ms() {
     return next_due_.load();
 }
 
+namespace {
+
+// No signal is for the thread that is started while this lives.
+class signals_blocked {
+  public:
+    signals_blocked() noexcept {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    signals_blocked(const signals_blocked&) = delete;
+    signals_blocked& operator=(const signals_blocked&) = delete;
+
+  private:
+    sigset_t before_{};
+};
+
+} // namespace
+
 void loop::start(std::shared_ptr<void> keep, bool manual) {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const signals_blocked blocked;
     threaded_.store(true);
     std::thread([this, keep = std::move(keep), manual]() mutable {
         ::pthread_setname_np(::pthread_self(), "stanchion");
         thread_main(manual);
         keep.reset();
     }).detach();
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void loop::stop() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -28,6 +29,9 @@
 //     pushes first and reads `parked_` then. One of the two sees the other (both are sequentially
 //     consistent).
 // Events leave after the lock was released: no host code ever runs under it.
+//
+// A turn that runs out of memory ends the process, on whatever thread it runs: half a turn cannot be
+// undone. Everything before it can, and what is handed to it comes as an `errand` that was made before.
 namespace stn {
 
 class outbox {
@@ -36,13 +40,14 @@ class outbox {
     [[nodiscard]] std::size_t size() const noexcept { return mail_.size(); }
     [[nodiscard]] bool empty() const noexcept { return mail_.empty(); }
     // In order, neighbours for one queue together. No lock of ours may be held.
-    void deliver();
+    void deliver() noexcept;
     outbox take() { return std::exchange(*this, outbox{}); }
     // Things that must not be destroyed under the turn lock.
     void bury(std::shared_ptr<void> what) { graves_.push_back(std::move(what)); }
 
   private:
-    std::vector<std::pair<std::shared_ptr<event_queue>, event>> mail_;
+    using letter = std::pair<std::shared_ptr<event_queue>, event>;
+    std::vector<letter> mail_;
     std::vector<std::shared_ptr<void>> graves_;
 };
 
@@ -61,17 +66,32 @@ class loop final : public time_listener {
   public:
     using task = std::function<void(mono_ms now)>;
 
+    // A task in its envelope: making one may run out of memory, posting it may not.
+    class errand {
+      public:
+        errand() = default;
+        explicit errand(task t) { of_.push_back(std::move(t)); }
+
+      private:
+        friend class loop;
+        std::list<task> of_;
+    };
+
     loop(std::shared_ptr<clock> time, turned& owner);
     ~loop() override;
 
     // From any thread. The task runs under the turn lock, in order of posting. False: the loop has
     // ended, and the task will not run.
-    bool post(task t);
-    // The same, by somebody who calls `help` next.
-    bool post_for_help(task t);
+    bool post(errand e) noexcept;
+    bool post(task t) { return post(errand(std::move(t))); }
+    // The same, by somebody who calls `help` or `ring` next.
+    bool post_for_help(errand e) noexcept;
+    bool post_for_help(task t) { return post_for_help(errand(std::move(t))); }
+    // A turn, please, though there is nothing to post.
+    void ask() noexcept;
     // Turns once if nobody else does; else rings the loop.
-    void help();
-    void ring();
+    void help() noexcept;
+    void ring() noexcept;
 
     // Starts the thread; `keep` lives as long as it runs. `manual`: nobody waits for the clock, it calls.
     void start(std::shared_ptr<void> keep, bool manual);
@@ -82,7 +102,7 @@ class loop final : public time_listener {
     void finish();
 
     // One turn on this thread.
-    void turn();
+    void turn() noexcept;
 
     // time_listener
     [[nodiscard]] mono_ms next_due_ms() override;
@@ -99,16 +119,17 @@ class loop final : public time_listener {
     void thread_main(bool manual);
     [[nodiscard]] bool inbox_empty();
     // Runs, notes the next due moment, and gives the mail that is to leave; `sooner`: that moment came closer.
-    [[nodiscard]] outbox turn_locked(mono_ms now, bool& sooner);
-    void after_turn(outbox mail, bool sooner);
+    [[nodiscard]] outbox turn_locked(mono_ms now, bool& sooner) noexcept;
+    void after_turn(outbox mail, bool sooner) noexcept;
 
     const std::shared_ptr<clock> time_;
     turned& owner_;
     std::mutex turn_mutex_;
     std::mutex inbox_mutex_;
-    std::vector<task> inbox_; // inbox_mutex_
+    std::list<task> inbox_;   // inbox_mutex_
     bool inbox_shut_ = false; // inbox_mutex_
-    std::vector<task> batch_; // turn_mutex_
+    bool asked_ = false;      // inbox_mutex_
+    std::list<task> batch_;   // turn_mutex_
     std::unique_ptr<parking> parking_;
     std::atomic<bool> parked_{false};
     std::atomic<bool> stopping_{false};

@@ -7,6 +7,7 @@ namespace stn {
 
 void notices::watch(std::shared_ptr<event_queue> home, std::uint32_t mask, std::uint64_t tag) {
     const std::lock_guard lock(mutex_);
+    watchers_.reserve(watchers_.size() + 1); // or nothing has changed
     std::erase_if(watchers_, [&](const watcher& w) {
         const auto other = w.home.lock();
         return !other || other == home;

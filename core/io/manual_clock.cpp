@@ -37,7 +37,9 @@ mono_ms manual_clock::now_ms() {
 
 void manual_clock::watch(time_listener& who) {
     const held lock(mutex_);
-    if (!watched(&who)) listeners_.push_back(&who);
+    if (watched(&who)) return;
+    walked_.reserve(listeners_.size() + 1);
+    listeners_.push_back(&who);
 }
 
 void manual_clock::unwatch(time_listener& who) {
@@ -73,39 +75,45 @@ void manual_clock::advance_to_target(held& lock) {
     } while (now_ < target_); // somebody who was told moved it
 }
 
+// Those who watch when it begins, if they still do when it is their turn. By number: `walked_` may move.
+template <class Tell> void manual_clock::each_listener(Tell tell) {
+    walked_.assign(listeners_.begin(), listeners_.end());
+    for (std::size_t i = 0; i < walked_.size(); ++i) {
+        if (watched(walked_[i])) tell(walked_[i]);
+    }
+}
+
 void manual_clock::tell_due(held& lock) {
     bool told = true;
     for (int round = 0; told && round < most_rounds; ++round) {
         told = false;
-        for (time_listener* who : std::vector(listeners_)) {
-            if (due_of(lock, who) > now_ || !watched(who)) continue;
+        each_listener([&](time_listener* who) {
+            if (due_of(lock, who) > now_ || !watched(who)) return;
             const outside call(*this, lock, who);
             who->time_moved();
             told = true;
-        }
+        });
     }
 }
 
 void manual_clock::tell_everybody(held& lock) {
-    for (time_listener* who : std::vector(listeners_)) {
-        if (!watched(who)) continue;
+    each_listener([&](time_listener* who) {
         const outside call(*this, lock, who);
         who->time_moved();
-    }
+    });
 }
 
 // Later than now, so that time goes on whatever a listener says.
 mono_ms manual_clock::next_stop(held& lock) {
     mono_ms stop = target_;
-    for (time_listener* who : std::vector(listeners_)) {
+    each_listener([&](time_listener* who) {
         const mono_ms due = due_of(lock, who);
         if (due > now_) stop = std::min(stop, due);
-    }
+    });
     return stop;
 }
 
 mono_ms manual_clock::due_of(held& lock, time_listener* who) {
-    if (!watched(who)) return forever_ms;
     const outside call(*this, lock, who);
     return who->next_due_ms();
 }

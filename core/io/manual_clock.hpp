@@ -16,7 +16,7 @@ namespace stn {
 // with no lock held: a listener may read the clock, watch, unwatch (itself too) and advance. An
 // advance from inside a call moves the target of the running one and returns at once; one from
 // another thread waits for its turn. At every stop it tells who is due until nobody is, and at the
-// target everybody once.
+// target everybody once. A walk needs no memory of its own.
 class manual_clock final : public adjustable_clock {
   public:
     static constexpr mono_ms start_ms = 1'000'000'000'000; // 2001-09-09, also as server time
@@ -31,6 +31,7 @@ class manual_clock final : public adjustable_clock {
     class outside;
 
     void advance_to_target(held& lock);
+    template <class Tell> void each_listener(Tell tell);
     void tell_due(held& lock);
     void tell_everybody(held& lock);
     [[nodiscard]] mono_ms next_stop(held& lock);
@@ -41,6 +42,7 @@ class manual_clock final : public adjustable_clock {
     std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<time_listener*> listeners_; // guarded by mutex_, like all below
+    std::vector<time_listener*> walked_;    // the listeners as they were when a round began; room for all
     const time_listener* called_ = nullptr; // whose code runs now
     std::thread::id advancing_;             // the thread inside `advance`
     mono_ms target_ = start_ms;

@@ -101,16 +101,21 @@ template <class Caller, class Extra> class flight_table {
         return nullptr;
     }
 
-    // A new flight, held once by its maker.
+    // A new flight, held once by its maker. This and `join` alone may run out of memory; nothing has
+    // happened then.
     flight* open(const flight_key& k, std::uint64_t hash, bool listed) {
-        flight* f = take_flight();
+        if (listed && listed_ >= buckets_.size()) grow();
+        if (free_flights_ == nullptr) free_flights_ = &flights_.emplace_back();
+        flight* const f = free_flights_;
+        f->key.assign(k.key);
+        free_flights_ = f->chain;
+        f->chain = nullptr;
         f->id = next_id_;
         next_id_ += id_step_;
         f->hash = hash;
         f->space = k.space;
         f->kind = k.kind;
         f->variant = k.variant;
-        f->key.assign(k.key);
         f->holds = 1;
         f->alarm = forever_ms;
         ++live_;
@@ -198,8 +203,7 @@ template <class Caller, class Extra> class flight_table {
     [[nodiscard]] std::size_t live() const noexcept { return live_; }
 
   private:
-    void list(flight& f) {
-        if (listed_ >= buckets_.size()) grow();
+    void list(flight& f) noexcept {
         flight*& head = buckets_[f.hash & (buckets_.size() - 1)];
         f.chain = head;
         head = &f;
@@ -246,14 +250,6 @@ template <class Caller, class Extra> class flight_table {
         (s->next != nullptr ? s->next->prev : f.youngest) = s->prev;
         s->in = nullptr;
         --f.waiting;
-    }
-
-    flight* take_flight() {
-        if (free_flights_ == nullptr) return &flights_.emplace_back();
-        flight* f = free_flights_;
-        free_flights_ = f->chain;
-        f->chain = nullptr;
-        return f;
     }
 
     seat* take_seat() {

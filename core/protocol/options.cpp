@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <functional>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -150,7 +152,7 @@ std::optional<error> read_codec(fill_policy& to, const json& v, std::string_view
 
 const std::vector<option<cache_options>>& cache_table() {
     static const auto* const table = [] {
-        auto* t = new std::vector<option<cache_options>>{
+        auto t = std::make_unique<std::vector<option<cache_options>>>(std::initializer_list<option<cache_options>>{
             integer("version", &cache_options::version, 1, 2'147'483'647),
             {"max_loads", false,
              [](cache_options& to, const json& v, std::string_view shown) {
@@ -158,13 +160,13 @@ const std::vector<option<cache_options>>& cache_table() {
              }},
             {"codec", false,
              [](cache_options& to, const json& v, std::string_view shown) { return read_codec(to.policy, v, shown); }},
-        };
+        });
         for (const auto& o : policy_table()) {
             t->push_back({o.name, o.duration, [&o](cache_options& to, const json& v, std::string_view shown) {
                               return o.read(to.policy, v, shown);
                           }});
         }
-        return t;
+        return t.release();
     }();
     return *table;
 }
@@ -187,12 +189,60 @@ const std::vector<option<client_settings>>& client_table() {
     return *table;
 }
 
+// Reads an object of scalars; what is nested counts as an empty array, which no option is. No tree of json
+// is built: destroying one needs memory, and ends the process when there is none.
+struct flat_object {
+    using number_integer_t = json::number_integer_t;
+    using number_unsigned_t = json::number_unsigned_t;
+    using number_float_t = json::number_float_t;
+    using string_t = json::string_t;
+    using binary_t = json::binary_t;
+
+    struct member {
+        std::string name;
+        json value;
+    };
+    std::vector<member> members;
+    bool is_object = false;
+    int depth = 0;
+
+    bool scalar(json value) {
+        if (depth == 1 && is_object) members.back().value = std::move(value);
+        return true;
+    }
+    bool null() { return scalar(nullptr); }
+    bool boolean(bool v) { return scalar(v); }
+    bool number_integer(number_integer_t v) { return scalar(v); }
+    bool number_unsigned(number_unsigned_t v) { return scalar(v); }
+    bool number_float(number_float_t v, const string_t&) { return scalar(v); }
+    bool string(string_t& v) { return scalar(std::move(v)); }
+    bool binary(binary_t&) { return false; }
+    bool key(string_t& name) {
+        if (depth == 1) members.push_back({std::move(name), nullptr});
+        return true;
+    }
+    bool start_object(std::size_t) {
+        if (depth == 0) is_object = true;
+        scalar(json::array());
+        return ++depth != 0;
+    }
+    bool start_array(std::size_t) {
+        scalar(json::array());
+        return ++depth != 0;
+    }
+    bool end_object() { return --depth >= 0; }
+    bool end_array() { return --depth >= 0; }
+    bool parse_error(std::size_t, const std::string&, const json::exception&) { return false; }
+};
+
 template <class T> std::optional<error> read_object(std::string_view text, const std::vector<option<T>>& table, T& to) {
-    const json object = json::parse(text.empty() ? "{}" : text, nullptr, false);
-    if (object.is_discarded()) return fail(status::invalid_argument, "the options are not valid JSON");
-    if (!object.is_object()) return fail(status::invalid_argument, "the options are not a JSON object");
+    flat_object object;
+    if (!json::sax_parse(text.empty() ? "{}" : text, &object)) {
+        return fail(status::invalid_argument, "the options are not valid JSON");
+    }
+    if (!object.is_object) return fail(status::invalid_argument, "the options are not a JSON object");
     std::set<std::string_view> seen;
-    for (const auto& [name, value] : object.items()) {
+    for (const auto& [name, value] : object.members) {
         const option<T>* found = nullptr;
         for (const auto& o : table) {
             if (name == o.name || (o.duration && name == o.name + "_ms")) found = &o;
@@ -202,7 +252,7 @@ template <class T> std::optional<error> read_object(std::string_view text, const
             for (const auto& o : table) names.push_back(o.name);
             return fail(status::unknown_option, "there is no option \"" + name + "\"" + did_you_mean(name, names));
         }
-        if (!seen.insert(found->name).second) return bad(found->name, "is given twice, as text and in ms");
+        if (!seen.insert(found->name).second) return bad(found->name, "is given twice");
         if (auto wrong = found->read(to, value, name)) return wrong;
     }
     return std::nullopt;
