@@ -85,7 +85,7 @@ void fill_run::perform(fill_output& out, mono_ms now) {
         break;
     case k::answer: answer(out.result, now); break;
     case k::offer: offer(out.leased, out.which, now); break;
-    case k::check: check_offer(now); break;
+    case k::check: check_offer(out.leased, now); break;
     case k::need_slot: need_slot(out.store_down, now); break;
     case k::drop_slot: drop_slot(now); break;
     case k::overdue_slot: overdue_slot(now); break;
@@ -254,7 +254,7 @@ void fill_run::end_load() {
     core_.fetches.own_tokens.erase(std::exchange(lease_token_, token{}));
 }
 
-void fill_run::check_offer(mono_ms now) {
+void fill_run::check_offer(bool leased, mono_ms now) {
     const auto held = current_.lock();
     if (!held) return; // given up: `freed` is on its way
     if (!holder_.home->withdraw(held.get())) {
@@ -276,6 +276,11 @@ void fill_run::check_offer(mono_ms now) {
     const auto keep_home = holder_.home;
     core_.flights->come_back(flight_, std::move(holder_));
     if (deadline != forever_ms) sweep(now);
+    if (!leased) {
+        end_load();
+        feed(fill_input::kind::freed, now);
+        return;
+    }
     ++lease_no_;
     auto to = core_.flights->promote(flight_, lease_no_, slow);
     if (!to) {

@@ -95,7 +95,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     void offer(bool leased, const token& which, mono_ms now);
     void hand_lease(caller to);
     void end_load();
-    void check_offer(mono_ms now);
+    void check_offer(bool leased, mono_ms now);
     void need_slot(bool store_down, mono_ms now);
     void drop_slot(mono_ms now);
     void overdue_slot(mono_ms now);

@@ -615,7 +615,10 @@ void fill_machine::on_timer(turn& t) {
     if (t.now >= renew_at_) renew(t);
     if (t.now >= check_at_) {
         check_at_ = forever_ms;
-        push(fill_output::kind::check);
+        fill_output out;
+        out.what = fill_output::kind::check;
+        out.leased = form_ != lease_form::placeholder || (!lease_gone_ && t.now < safe_until_);
+        out_.push_back(std::move(out));
     }
     if (t.now >= max_load_at_) overdue(t);
     if (t.now >= look_at_) {

@@ -123,7 +123,7 @@ struct fill_output {
         send,         // `cmd`; its reply comes back under `id`; `gated`: the breaker may refuse it
         answer,       // `what` to everybody who waits
         offer,        // a LEASE (or REFRESH) to the oldest who waits; `leased`: with a token
-        check,        // was the offer read? if not, withdraw it
+        check,        // was the offer read? if not, withdraw it; not `leased`: and free it, it has run out
         need_slot,    // a place among the running loads; `store_down`: of the fail-open pool
         drop_slot,    // gives it back, or leaves the line
         overdue_slot, // moves it to the pool of overdue loads
