@@ -235,7 +235,7 @@ TEST_CASE("force whose generation is being replaced elsewhere waits for the new 
     b.start();
     b.holds(b.value("old", g1));
     b.slot();
-    CHECK(b.generation_reply(false, 5'000) == "drop_slot");
+    CHECK(b.generation_reply(false, 5'000) == "drop_slot waiting");
     CHECK(b.machine.at() == state::waiting);
     b.next_timer();
     CHECK(b.holds(b.value("old", g1)).empty()); // the same: go on waiting
