@@ -79,10 +79,7 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
     const auto& policy = c.policy ? c.policy : policy_;
     client_core& core = *owner_->core;
     const mono_ms now = core.time.now_ms();
-    caller who;
-    who.home = c.home;
-    who.tag = c.tag;
-    who.within = c.within;
+    single_flight::visitor who{c.home, c.tag, c.within};
     who.refresh = c.refresh;
     std::int64_t wait = c.deadline_ms;
     if (mode == fill_mode::peek) {
@@ -95,7 +92,7 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
 
     const single_flight::entry how{
         {state_->space, static_cast<std::uint8_t>(mode), generation, c.key}, joins, true, true};
-    auto t = core.flights->enter(how, std::move(who));
+    auto t = core.flights->enter(how, who);
     using kind = single_flight::ticket::kind;
     switch (t.what) {
     case kind::would_deadlock:
@@ -181,11 +178,9 @@ void cache::detach(std::string_view key) const {
 
 result<std::uint64_t> cache::change(const call& c, writes::request r) {
     client_core& core = *owner_->core;
-    caller who;
-    who.home = c.home;
-    who.tag = c.tag;
+    const single_flight::visitor who{c.home, c.tag};
     const single_flight::entry how{{state_->space, kind_write, {}, c.key}, false, true, false};
-    auto t = core.flights->enter(how, std::move(who));
+    auto t = core.flights->enter(how, who);
     if (t.what != single_flight::ticket::kind::leads) return fail(status::closed, "the client is closed");
     detach(c.key);
     r.flight = t.flight;

@@ -138,6 +138,9 @@ std::shared_ptr<cache_state> client_core::cache(std::string_view name, std::uint
 
 stat_block client_core::stats() const {
     stat_block sum = totals.snapshot();
+    const auto [opened, joined] = flights->group_counts();
+    sum.add(stat::flights, opened);
+    sum.add(stat::joins, joined);
     const std::lock_guard lock(caches_mutex_);
     for (const auto& [name, state] : caches_) sum.merge(state->stats.snapshot());
     return sum;

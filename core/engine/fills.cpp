@@ -470,7 +470,7 @@ void fills::start_refresh(const std::shared_ptr<cache_state>& cache, std::shared
     who.within = 0;
     const single_flight::entry how{
         {cache->space, static_cast<std::uint8_t>(fill_mode::refresh), generation, names->key}, false, false, true};
-    auto ticket = core_.flights->enter(how, who);
+    auto ticket = core_.flights->enter(how, {who.home, who.tag});
     if (ticket.what != single_flight::ticket::kind::leads) return;
     fill_run::start s;
     s.flight = ticket.flight;

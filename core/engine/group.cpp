@@ -93,7 +93,7 @@ std::uint64_t flight_lead::open_scope() {
 }
 
 result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
-                                  std::shared_ptr<event_queue> home, std::uint64_t tag) {
+                                  const std::shared_ptr<event_queue>& home, std::uint64_t tag) {
     if (auto no = refuse_key(key)) return *no;
     if (deadline_ms < -1) {
         return fail(status::invalid_argument,
@@ -104,24 +104,15 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
         return fail(status::closed, "the client is closed", std::string(key));
     }
     if (home->closed()) return fail(status::closed, "the queue is closed", std::string(key));
-    const std::uint64_t scope = home->scope();
-    caller who;
-    who.home = std::move(home);
-    who.tag = tag;
-    who.within = within;
+    single_flight::visitor who{home, tag, within};
     who.no_wait = deadline_ms == 0;
-    who.deadline = deadline_ms < 0 || deadline_ms == forever_ms ? forever_ms : add_ms(core.time.now_ms(), deadline_ms);
-    const auto to = who.no_wait ? who.home : nullptr;
-    auto t = core.flights->enter({{space_, 0, {}, key}, true, false, false}, std::move(who));
+    if (deadline_ms > 0 && deadline_ms != forever_ms) who.deadline = add_ms(core.time.now_ms(), deadline_ms);
+    auto t = core.flights->enter({{space_, 0, {}, key}, true, false, false}, who);
     joined out;
     using kind = single_flight::ticket::kind;
     switch (t.what) {
-    case kind::leads:
-        core.totals.add(stat::flights);
-        out.lead = std::make_shared<flight_lead>(owner_, t.flight, 1, scope, within);
-        return out;
+    case kind::leads: out.lead = std::make_shared<flight_lead>(owner_, t.flight, 1, home->scope(), within); return out;
     case kind::joined:
-        core.totals.add(stat::joins);
         out.op = t.op;
         if (t.alarm) {
             const bool posted =
@@ -138,7 +129,7 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
         e.what =
             outcome_error(fail(status::timeout, "another caller leads, and this call does not wait", std::string(key)));
         out.op = single_flight::ended_op();
-        to->push(std::move(e));
+        home->push(std::move(e));
         return out;
     }
     case kind::would_deadlock:

@@ -51,7 +51,7 @@ class group {
         std::uint64_t op = 0;
     };
     result<joined> join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
-                        std::shared_ptr<event_queue> home, std::uint64_t tag);
+                        const std::shared_ptr<event_queue>& home, std::uint64_t tag);
     // The next caller starts anew.
     std::optional<error> forget(std::string_view key);
 

@@ -83,17 +83,19 @@ std::uint64_t single_flight::op_of(const shard& s, const table::seat& seat) cons
            (std::uint64_t{s.no} << (seq_bits + seat_bits)) | (std::uint64_t{seat.index} << seq_bits) | seat.seq;
 }
 
-single_flight::ticket single_flight::enter_locked(const entry& how, caller& who, std::uint64_t hash, shard& s) {
+single_flight::ticket single_flight::refused(ticket::kind why) {
     ticket t;
-    if (closed_.load(std::memory_order_relaxed)) {
-        t.what = ticket::kind::closed;
-        return t;
-    }
+    t.what = why;
+    return t;
+}
+
+single_flight::ticket single_flight::enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s) {
+    if (closed_.load(std::memory_order_relaxed)) return refused(ticket::kind::closed);
+    ticket t;
     table::flight* f = how.joins ? s.flights.find(how.key, hash) : nullptr;
     const bool leads = f == nullptr;
     if (!leads && who.no_wait && (f->extra.busy || f->extra.in_line || !how.machine)) {
-        t.what = ticket::kind::no_wait;
-        return t;
+        return refused(ticket::kind::no_wait);
     }
     if (leads) {
         f = s.flights.open(how.key, hash, how.joins);
@@ -102,47 +104,41 @@ single_flight::ticket single_flight::enter_locked(const entry& how, caller& who,
         t.what = ticket::kind::leads;
     }
     t.flight = ref{f, &s, f->id};
+    if (!how.machine) ++(leads ? s.opened : s.joined);
     if (leads && !how.leader_waits) {
         f->extra.lease_no = 1;
         f->extra.scope = who.home->scope();
         return t;
     }
-    const mono_ms deadline = who.deadline;
-    who.led = leads;
-    who.in_flight = f->id;
-    t.op = op_of(s, *s.flights.join(*f, std::move(who), deadline));
-    if (deadline < f->alarm) {
-        f->alarm = deadline;
-        t.alarm = deadline;
+    t.op = op_of(s, *s.flights.join(
+                        *f, caller{who.home, who.tag, who.within, f->id, who.deadline, who.refresh, who.no_wait, leads},
+                        who.deadline));
+    if (who.deadline < f->alarm) {
+        f->alarm = who.deadline;
+        t.alarm = who.deadline;
         if (!leads) s.flights.hold(*f); // for whoever sets the alarm
     }
     return t;
 }
 
-single_flight::ticket single_flight::enter(const entry& how, caller who) {
+single_flight::ticket single_flight::enter(const entry& how, visitor who) {
     const std::uint64_t hash = hash_of(how.key);
     shard& s = of(hash);
-    wait_graph& graph = wait_graph::of_process();
-    if (who.within == 0 || graph.quiet()) {
-        who.within = 0;
+    if (who.within == 0) {
         const std::lock_guard lock(s.mutex);
         return enter_locked(how, who, hash, s);
     }
+    wait_graph& graph = wait_graph::of_process();
     const std::lock_guard edges(graph.mutex);
     if (!graph.is_open_locked(who.within)) who.within = 0;
     const std::lock_guard lock(s.mutex);
     if (who.within != 0 && how.joins) {
         const table::flight* f = s.flights.find(how.key, hash);
-        if (f != nullptr && graph.reaches_locked(f->id, who.within)) {
-            ticket t;
-            t.what = ticket::kind::would_deadlock;
-            return t;
-        }
+        if (f != nullptr && graph.reaches_locked(f->id, who.within)) return refused(ticket::kind::would_deadlock);
     }
-    const std::uint64_t within = who.within;
     ticket t = enter_locked(how, who, hash, s);
-    if (within != 0 && (t.what == ticket::kind::leads || t.what == ticket::kind::joined)) {
-        graph.add_locked(within, t.flight.id);
+    if (who.within != 0 && (t.what == ticket::kind::leads || t.what == ticket::kind::joined)) {
+        graph.add_locked(who.within, t.flight.id);
     }
     return t;
 }
@@ -377,6 +373,16 @@ std::size_t single_flight::detach(std::uint32_t space, std::string_view key) {
         s.flights.unlist(f);
     });
     return n;
+}
+
+std::pair<std::uint64_t, std::uint64_t> single_flight::group_counts() {
+    std::pair<std::uint64_t, std::uint64_t> sum{0, 0};
+    for (auto& s : shards_) {
+        const std::lock_guard lock(s->mutex);
+        sum.first += s->opened;
+        sum.second += s->joined;
+    }
+    return sum;
 }
 
 void single_flight::drop(const ref& f) {

@@ -58,6 +58,8 @@ class single_flight {
         std::mutex mutex;
         table flights; // mutex
         const std::uint32_t no;
+        std::uint64_t opened = 0; // flights of groups; mutex
+        std::uint64_t joined = 0; // their joins; mutex
         shard(std::uint32_t number, std::uint64_t step, std::uint64_t first_id) : flights(step, first_id), no(number) {}
     };
 
@@ -88,7 +90,16 @@ class single_flight {
     single_flight(const single_flight&) = delete;
     single_flight& operator=(const single_flight&) = delete;
 
-    ticket enter(const entry& how, caller who);
+    // Who comes; a `caller` is made of it only if it has to wait.
+    struct visitor {
+        const std::shared_ptr<event_queue>& home;
+        std::uint64_t tag = 0;
+        std::uint64_t within = 0;
+        mono_ms deadline = forever_ms;
+        bool refresh = false;
+        bool no_wait = false;
+    };
+    ticket enter(const entry& how, visitor who);
 
     // Takes a caller out by its op; `left`: how many still wait there; `flight`: where it was (not held).
     struct left_behind {
@@ -149,6 +160,8 @@ class single_flight {
     [[nodiscard]] bool alarm_set(const ref& f) const;
     void hold(const ref& f);
     [[nodiscard]] std::size_t live();
+    // Flights and joins of groups; caches count their own.
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> group_counts();
 
     // The load of a flight gets a name: calls may come from inside it.
     void open_scope(const ref& f);
@@ -164,7 +177,8 @@ class single_flight {
   private:
     shard& of(std::uint64_t hash) noexcept { return *shards_[hash >> 60]; }
     std::uint64_t op_of(const shard& s, const table::seat& seat) const noexcept;
-    ticket enter_locked(const entry& how, caller& who, std::uint64_t hash, shard& s);
+    static ticket refused(ticket::kind why);
+    ticket enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s);
     left_behind take_out(shard& s, table::seat* seat);
     static void forget_edges(const std::vector<caller>& out);
 
