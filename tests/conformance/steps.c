@@ -42,6 +42,7 @@ static void check_answer(const stn_event* e, struct word* (*next)(struct step*))
     if ((text = step_option(step, "reason"))) check(stn_event_reason(e) == number_in(reasons, text), e);
     if ((text = step_option(step, "codec"))) check(stn_event_codec(e) == number_in(codecs, text), e);
     check_option_ms("age", stn_event_age_ms(e), e);
+    check_option_ms("ttl_left", stn_event_ttl_left_ms(e), e);
     check_option_ms("load", stn_event_load_ms(e), e);
 }
 
