@@ -153,7 +153,8 @@ void host::check_deadline(const op_entry& o) {
         grace = w_.opt.settings.command_timeout_ms * ms;
     }
     if (o.kind == op_kind::close || o.no_wait) grace = (o.deadline - node_.time().at(o.began)) * ms;
-    const micros due = std::max({node_.time().when(o.deadline), node_.stalled_until() + grace, busy_until_});
+    const micros hindered = std::max(node_.stalled_until(), busy_until_);
+    const micros due = std::max(node_.time().when(o.deadline), hindered + grace);
     const micros late = w_.when.now() - due;
     if (late > 60 * ms) {
         w_.judged.broken(checker::deadline_kept, op_name(o.kind), " of ", node_.name(), " was answered ", late / ms,

@@ -56,6 +56,7 @@ void client::act(std::uint32_t, std::uint64_t) {
         ended_ = true;
         return;
     }
+    w_.told.line("turn", node_.name(), " due in ", due == forever_ms ? -1 : due - node_.time().now_ms(), " ms");
     if (due != forever_ms) schedule(std::max(node_.time().when(due), now + 1));
 }
 
@@ -326,7 +327,7 @@ void node::stall(micros how_long) {
 void node::heal() {
     paused_until_ = std::min(paused_until_, w_.when.now());
     stalled_until_ = std::min(stalled_until_, w_.when.now());
-    for (host* h : hosts_) h->be_prompt();
+    for (const auto& h : all_hosts_) h->be_prompt();
     if (now_ == nullptr) start_process();
     ring_all();
 }
