@@ -150,7 +150,8 @@ void stn_queue_free(stn_queue* q) noexcept {
         return;
     }
     quietly(0, [&] {
-        close_queue(*q->q);
+        // Nobody else holds it: no operation waits for it, and nothing need be looked for.
+        if (q->q.use_count() > 1) close_queue(*q->q);
         return 0;
     });
     delete q;

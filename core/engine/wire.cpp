@@ -22,7 +22,6 @@ void wire::send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id,
 void wire::listen(std::string_view prefix, mono_ms now) {
     if (std::exchange(listening_, true)) return;
     for (std::uint64_t i = 0; i < wake_channels; ++i) {
-        totals_.add(stat::commands);
         link_.submit(next_seq_++, subscribe_command(std::string(prefix) + ":w:" + std::to_string(i)), now);
     }
 }

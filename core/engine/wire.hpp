@@ -48,7 +48,7 @@ class wire {
 
     // `sink` null: nobody wants the reply. A gated command that the breaker refuses is `not_sent`.
     void send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id, bool gated, mono_ms now);
-    // Subscribes to all wake-up channels, once.
+    // Subscribes to all wake-up channels, once. That opens the way for messages and is not counted as a command.
     void listen(std::string_view prefix, mono_ms now);
     // A command ran into its deadline.
     void silent(mono_ms now);
