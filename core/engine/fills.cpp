@@ -11,6 +11,10 @@
 
 namespace stn {
 
+namespace {
+constexpr std::size_t most_spares = 32; // of one key: every lease names them
+}
+
 void fill_run::wake_timer::due(mono_ms now) {
     run->feed(fill_input::kind::timer, now);
 }
@@ -550,6 +554,7 @@ void fills::add_spare(const std::string& store_key, const token& which, mono_ms 
     }
     auto& list = spares_[store_key];
     std::erase_if(list, [&](const spare_token& t) { return t.until <= now || t.which == which; });
+    if (list.size() >= most_spares) list.erase(list.begin()); // it will be waited for like another's
     list.push_back({which, until});
     each_of(store_key, [&](fill_run& run) {
         fill_input in;

@@ -121,8 +121,9 @@ mono_ms memory_transport::next_ms() const {
     return mail_->empty() ? forever_ms : 0;
 }
 
-server_ms memory_transport::server_time(mono_ms /*now*/) {
-    return server_->now();
+server_ms memory_transport::server_time(mono_ms now) {
+    if (server_) ahead_ms_ = server_->now() - now;
+    return now + ahead_ms_;
 }
 
 void memory_transport::set_ring(std::function<void()> ring) {
@@ -130,8 +131,10 @@ void memory_transport::set_ring(std::function<void()> ring) {
 }
 
 void memory_transport::close() {
-    server_->forget(mail_);
     mail_->close();
+    if (!server_) return;
+    server_->forget(mail_);
+    server_.reset(); // a store dies with its last client, not with its last thread
 }
 
 } // namespace stn

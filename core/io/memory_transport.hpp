@@ -10,7 +10,7 @@
 namespace stn {
 
 // The way to a memory server: commands are executed while they are submitted, their replies wait
-// for `poll`. It keeps the server alive.
+// for `poll`. It keeps the server alive until it is closed.
 class memory_transport final : public transport {
   public:
     explicit memory_transport(std::shared_ptr<memory_server> server);
@@ -26,7 +26,8 @@ class memory_transport final : public transport {
   private:
     class mailbox;
 
-    std::shared_ptr<memory_server> server_;
+    std::shared_ptr<memory_server> server_; // null once closed
+    std::int64_t ahead_ms_ = 0;             // of the server's clock, as last seen
     std::shared_ptr<mailbox> mail_;
 };
 

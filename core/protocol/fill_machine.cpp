@@ -30,7 +30,10 @@ error store_silent(delivery how, const std::string& key) {
 
 } // namespace
 
-fill_machine::fill_machine(fill_setup setup) : setup_(std::move(setup)), earlier_(setup_.inherited) {}
+fill_machine::fill_machine(fill_setup setup)
+    : setup_(std::move(setup)),
+      earlier_(setup_.inherited),
+      spares_(setup_.inherited) {}
 
 void fill_machine::handle(fill_input in, mono_ms now, server_ms server_now, draws& draw) {
     turn t{now, server_now, draw};
@@ -86,7 +89,9 @@ void fill_machine::handle(fill_input in, mono_ms now, server_ms server_now, draw
         break;
     case k::detached: detached_ = true; break;
     case k::takeover:
-        earlier_.push_back(in.which);
+        for (std::vector<token>* const list : {&earlier_, &spares_}) {
+            if (std::ranges::find(*list, in.which) == list->end()) list->push_back(in.which);
+        }
         if (state_ == state::waiting && saw_.contains(in.which)) {
             want_slot(lease_form::placeholder, false, t);
         }
@@ -850,6 +855,7 @@ void fill_machine::abandon(marker_kind marker, std::string_view text, turn& t) {
     }
     send(abandon_command(setup_.names->store_key, marker, bytes, px, setup_.names->wake, all), false);
     for (const token& one : all) {
+        if (std::ranges::find(spares_, one) != spares_.end()) continue;
         fill_output out;
         out.what = fill_output::kind::spare;
         out.which = one;

@@ -263,6 +263,7 @@ class fill_machine final : public fill_port {
     lease_form form_ = lease_form::none; // what the slot is for, then what is held
     token token_{};                      // of the lease held or asked for
     std::vector<token> earlier_;         // sent since the last answer
+    std::vector<token> spares_;          // that the process knows of already
     mono_ms safe_until_ = 0;
     bool lease_gone_ = false;
     bool has_slot_ = false;

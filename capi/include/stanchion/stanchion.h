@@ -640,7 +640,7 @@ STN_API void stn_policy_free(stn_policy* policy) STN_NOEXCEPT;
 
 enum stn_fetch_flag {
     STN_FETCH_FORCE = 1,    /* load even if a fresh value is there, which stays readable until the new one is written */
-    STN_FETCH_NO_STORE = 2, /* load for this caller alone: no joining, no lease, nothing written */
+    STN_FETCH_NO_STORE = 2, /* a hit is served; else a load for this caller alone: no joining, no lease, no write */
     STN_FETCH_REFRESH = 4   /* this caller would run a refresh: a REFRESH event may follow its VALUE */
 };
 
@@ -725,7 +725,7 @@ STN_API int32_t stn_cache_invalidate(stn_cache* cache, const void* key, size_t n
  * A lease is the duty to answer for one key: fulfil, fulfil_absent or fail, once, then stn_lease_free. It is renewed in
  * the background for as long as the load may take (max_load). If the load stops being worth its while one REVOKED event
  * comes to the queue that the LEASE or REFRESH event came from, with its tag; the loader may stop, or go on: callers
- * who joined in time still get its answer.
+ * who joined in time still get its answer. The lease itself is held until it is answered or freed.
  */
 
 enum stn_lease_state {
