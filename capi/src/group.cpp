@@ -21,6 +21,19 @@ std::shared_ptr<client_handle> client_of_its_own() {
     return std::make_shared<client_handle>(client_core::make(std::move(parts)));
 }
 
+outcome finished_with(std::int32_t code, std::string_view bytes, std::uint64_t host_ref) {
+    outcome how;
+    how.code = static_cast<status>(code);
+    if (status_name(how.code) == "unknown") how.code = status::internal;
+    how.host_ref = host_ref;
+    if (how.code == status::ok) {
+        how.storage.assign(bytes);
+    } else if (how.code != status::absent) {
+        how.why = fail(how.code, std::string(bytes.empty() ? status_text(how.code) : bytes.substr(0, longest_text)));
+    }
+    return how;
+}
+
 } // namespace
 
 int32_t stn_group_new(stn_client* client, const char* options_json, stn_group** out, stn_error** err) noexcept {
@@ -84,18 +97,8 @@ int32_t stn_flight_finish(stn_flight* flight, int32_t code, const void* p, size_
         if (code > 0) {
             return fail(status::invalid_argument, "code is " + std::to_string(code) + "; it is STN_OK or negative");
         }
-        outcome how;
-        how.code = static_cast<status>(code);
-        if (status_name(how.code) == "unknown") how.code = status::internal;
-        how.host_ref = host_ref;
-        if (how.code == status::ok) {
-            how.storage.assign(text_of(p, len));
-        } else if (how.code != status::absent) {
-            how.why = fail(how.code, len == 0 ? std::string(status_text(how.code))
-                                              : std::string(text_of(p, len).substr(0, longest_text)));
-        }
         std::uint32_t told = 0;
-        if (!flight->lead->finish(std::move(how), told)) {
+        if (!flight->lead->finish([&] { return finished_with(code, text_of(p, len), host_ref); }, told)) {
             return fail(status::invalid_argument, "flight is finished already");
         }
         if (shared != nullptr) *shared = told;

@@ -41,21 +41,12 @@ void flight_lead::over(bool alarm) {
     if (alarm) core.turns.post([&core, id = flight_.id](mono_ms) { core.alarms.end(id); });
 }
 
-bool flight_lead::finish(outcome&& how, std::uint32_t& shared) {
-    shared = 0;
-    if (finished_.exchange(true)) return false;
-    client_core& core = *owner_->core;
-    auto done = core.flights->finish_load(flight_, number_);
-    held_ = false;
-    if (!done.who.empty()) {
-        const auto owned = std::make_shared<outcome>(std::move(how));
-        owned->from = source::flight;
-        owned->host_scope = scope_;
-        owned->payload = owned->storage;
-        shared = core.deliver(std::move(done.who), owned);
-    }
-    over(done.alarm);
-    return true;
+std::uint32_t flight_lead::tell(std::vector<caller> who, outcome how) {
+    const auto owned = std::make_shared<outcome>(std::move(how));
+    owned->from = source::flight;
+    owned->host_scope = scope_;
+    owned->payload = owned->storage;
+    return owner_->core->deliver(std::move(who), owned);
 }
 
 bool flight_lead::detach(std::uint32_t& waiters) {

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "engine/client_core.hpp"
@@ -21,12 +24,25 @@ class flight_lead {
     flight_lead& operator=(const flight_lead&) = delete;
 
     // False: finished already.
-    bool finish(outcome&& how, std::uint32_t& shared);
+    bool finish(outcome&& how, std::uint32_t& shared) {
+        return finish([&] { return std::move(how); }, shared);
+    }
+    // The same, making the outcome only if somebody waits for it.
+    template <std::invocable Make> bool finish(Make&& make, std::uint32_t& shared) {
+        shared = 0;
+        if (finished_.exchange(true)) return false;
+        auto done = owner_->core->flights->finish_load(flight_, number_);
+        held_ = false;
+        if (!done.who.empty()) shared = tell(std::move(done.who), std::forward<Make>(make)());
+        over(done.alarm);
+        return true;
+    }
     bool detach(std::uint32_t& waiters);
     std::uint64_t open_scope();
     [[nodiscard]] const std::shared_ptr<client_handle>& owner() const noexcept { return owner_; }
 
   private:
+    std::uint32_t tell(std::vector<caller> who, outcome how);
     void hand_on();
     void over(bool alarm);
 
