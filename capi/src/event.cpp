@@ -93,8 +93,8 @@ stn_flight* stn_event_take_flight(stn_event* event) noexcept {
     if (event == nullptr || event->made.forked() || !event->e.lead) return nullptr;
     return quietly<stn_flight*>(nullptr, [&] {
         STN_ENTRY();
-        auto taken = std::make_unique<stn_flight>();
-        taken->lead = std::move(event->e.lead);
+        auto taken = std::make_unique<stn_flight>(stn_flight{{}, std::move(*event->e.lead)});
+        event->e.lead.reset();
         return taken.release();
     });
 }

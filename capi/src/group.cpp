@@ -72,7 +72,7 @@ int32_t stn_group_join(stn_group* group, const void* key, size_t n, int64_t dead
         auto joined = group->group.join(text_of(key, n), deadline_ms, inside, q->q, tag);
         if (!joined) return joined.failure();
         if (op != nullptr) *op = joined->op;
-        if (joined->lead) *lead = new stn_flight{{}, std::move(joined->lead)};
+        if (joined->lead) *lead = new stn_flight{{}, std::move(*joined->lead)};
         return no_failure;
     });
 }
@@ -98,7 +98,7 @@ int32_t stn_flight_finish(stn_flight* flight, int32_t code, const void* p, size_
             return fail(status::invalid_argument, "code is " + std::to_string(code) + "; it is STN_OK or negative");
         }
         std::uint32_t told = 0;
-        if (!flight->lead->finish([&] { return finished_with(code, text_of(p, len), host_ref); }, told)) {
+        if (!flight->lead.finish([&] { return finished_with(code, text_of(p, len), host_ref); }, told)) {
             return fail(status::invalid_argument, "flight is finished already");
         }
         if (shared != nullptr) *shared = told;
@@ -112,7 +112,7 @@ int32_t stn_flight_detach(stn_flight* flight, uint32_t* waiters) noexcept {
         STN_ENTRY();
         STN_TRY(check_handle(flight, "flight"));
         if (waiters == nullptr) return null_argument("waiters");
-        if (!flight->lead->detach(*waiters)) return fail(status::invalid_argument, "flight is finished already");
+        if (!flight->lead.detach(*waiters)) return fail(status::invalid_argument, "flight is finished already");
         return no_failure;
     });
 }
@@ -121,7 +121,7 @@ stn_scope* stn_flight_scope(stn_flight* flight) noexcept {
     if (flight == nullptr || flight->made.forked()) return nullptr;
     return quietly<stn_scope*>(nullptr, [&] {
         STN_ENTRY();
-        return new stn_scope{{}, flight->lead->open_scope()};
+        return new stn_scope{{}, flight->lead.open_scope()};
     });
 }
 

@@ -66,7 +66,7 @@ struct stn_group {
 
 struct stn_flight {
     stn::fork_mark made;
-    std::shared_ptr<stn::flight_lead> lead;
+    stn::flight_lead lead;
 };
 
 struct stn_scope {

@@ -102,7 +102,7 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
     joined out;
     using kind = single_flight::ticket::kind;
     switch (t.what) {
-    case kind::leads: out.lead = std::make_shared<flight_lead>(owner_, t.flight, 1, home->scope(), within); return out;
+    case kind::leads: out.lead.emplace(owner_, t.flight, 1U, home->scope(), within); return out;
     case kind::joined:
         out.op = t.op;
         if (t.alarm) {

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,6 +21,15 @@ class flight_lead {
     flight_lead(std::shared_ptr<client_handle> owner, single_flight::ref flight, std::uint64_t number,
                 std::uint64_t scope, std::uint64_t within);
     ~flight_lead();
+    // The duty changes hands; nobody else may be using `from`.
+    flight_lead(flight_lead&& from) noexcept
+        : owner_(std::move(from.owner_)),
+          flight_(std::exchange(from.flight_, {})),
+          number_(from.number_),
+          scope_(from.scope_),
+          within_(from.within_),
+          finished_(from.finished_.exchange(true)),
+          held_(std::exchange(from.held_, false)) {}
     flight_lead(const flight_lead&) = delete;
     flight_lead& operator=(const flight_lead&) = delete;
 
@@ -46,11 +56,11 @@ class flight_lead {
     void hand_on();
     void over(bool alarm);
 
-    const std::shared_ptr<client_handle> owner_;
-    const single_flight::ref flight_; // held
-    const std::uint64_t number_;
-    const std::uint64_t scope_;
-    const std::uint64_t within_;
+    std::shared_ptr<client_handle> owner_;
+    single_flight::ref flight_; // held
+    std::uint64_t number_;
+    std::uint64_t scope_;
+    std::uint64_t within_;
     std::atomic<bool> finished_{false};
     bool held_ = true; // written by who sets finished_
 };
@@ -63,7 +73,7 @@ class group {
           space_(owner_->core->new_space()) {}
 
     struct joined {
-        std::shared_ptr<flight_lead> lead; // set: this caller runs it
+        std::optional<flight_lead> lead; // set: this caller runs it
         std::uint64_t op = 0;
     };
     result<joined> join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,

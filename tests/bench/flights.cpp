@@ -114,7 +114,7 @@ void join_core(benchmark::State& state) {
             lead->finish(outcome{}, shared);
             drained.clear();
             home->drain(0, batch, drained);
-            lead = std::move(g.join(key, -1, 0, home, 0)->lead);
+            lead.emplace(std::move(*g.join(key, -1, 0, home, 0)->lead));
             state.ResumeTiming();
         }
     }

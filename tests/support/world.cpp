@@ -280,7 +280,7 @@ call& host::join(group& in, std::string_view key, fetch_how how) {
     if (!r) {
         c.refused = r.failure().code;
     } else if (r->lead) {
-        c.led_ = std::move(r->lead);
+        c.led_ = std::make_shared<flight_lead>(std::move(*r->lead));
         event e;
         e.kind = event_kind::flight;
         e.tag = c.tag;
