@@ -9,5 +9,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 build clang all -DSTN_TESTS=OFF
 escaped=$(sed 's/[][\.|$(){}?+*^]/\\&/g' <<<"$root")
-run-clang-tidy-19 -quiet -p "$root/build/clang" -j "$jobs" "^$escaped/(core|capi)/.*${1-}" 2>&1 |
+run-clang-tidy-19 -quiet -p "$root/build/clang" -j "$jobs" "^$escaped/(?=core/|capi/).*${1-}" 2>&1 |
   grep -vE '^(\[[0-9]+/[0-9]+\]|[0-9]+ warnings? (generated|treated)|Suppressed |$)'
