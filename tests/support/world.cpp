@@ -391,9 +391,7 @@ world::~world() {
     }
     for (auto& [name, h] : hosts_) h->calls.clear(); // leases and all
     for (member& n : nodes_) {
-        n.paused = n.crashed = false;
-        n.core->turns.finish();
-        n.core->turns.finish(); // what the first one's mail has posted
+        n.core->turns.finish(); // a crashed one's, too
         CHECK(n.core->fetches.size() == 0);
         CHECK(n.core->flights->live() == 0);
         CHECK(n.core->turns.timers.size() == 0);
@@ -457,7 +455,9 @@ void world::settle() {
         REQUIRE_MESSAGE(round < most_rounds, "the world does not come to rest");
         const std::uint64_t before = activity();
         for (member& n : nodes_) {
-            if (!n.paused) n.core->turns.turn();
+            if (n.paused) continue;
+            n.core->turns.turn();
+            if (n.core->closed()) n.core->turns.finish(); // as the loop's thread would
         }
         for (auto& [name, h] : hosts_) {
             if (h->asleep || nth(h->node).paused) continue;
