@@ -69,10 +69,10 @@ int32_t stn_group_join(stn_group* group, const void* key, size_t n, int64_t dead
         if (lead == nullptr) return null_argument("lead");
         std::uint64_t inside = 0;
         STN_TRY(scope_of(within, inside));
-        auto joined = group->group.join(text_of(key, n), deadline_ms, inside, q->q, tag);
-        if (!joined) return joined.failure();
-        if (op != nullptr) *op = joined->op;
-        if (joined->lead) *lead = new stn_flight{{}, std::move(*joined->lead)};
+        stn::group::joined joined;
+        STN_TRY(group->group.join(text_of(key, n), deadline_ms, inside, q->q, tag, joined));
+        if (op != nullptr) *op = joined.op;
+        if (joined.lead) *lead = new stn_flight{{}, std::move(*joined.lead)};
         return no_failure;
     });
 }

@@ -30,7 +30,7 @@ flight_lead::flight_lead(std::shared_ptr<client_handle> owner, single_flight::re
       within_(within) {}
 
 flight_lead::~flight_lead() {
-    if (!finished_.exchange(true)) hand_on();
+    if (!finished_.load(std::memory_order_relaxed)) hand_on();
     if (held_) owner_->core->flights->drop(flight_);
 }
 
@@ -83,9 +83,9 @@ std::uint64_t flight_lead::open_scope() {
     return flight_.id;
 }
 
-result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
-                                  const std::shared_ptr<event_queue>& home, std::uint64_t tag) {
-    if (auto no = refuse_key(key)) return *no;
+std::optional<error> group::join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
+                                 const std::shared_ptr<event_queue>& home, std::uint64_t tag, joined& out) {
+    if (auto no = refuse_key(key)) return no;
     if (deadline_ms < -1) {
         return fail(status::invalid_argument,
                     "deadline_ms is " + std::to_string(deadline_ms) + "; it is -1 (for ever), 0 (do not wait) or more");
@@ -99,10 +99,9 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
     who.no_wait = deadline_ms == 0;
     if (deadline_ms > 0 && deadline_ms != forever_ms) who.deadline = add_ms(core.time.now_ms(), deadline_ms);
     auto t = core.flights->enter({{space_, 0, {}, key}, true, false, false}, who);
-    joined out;
     using kind = single_flight::ticket::kind;
     switch (t.what) {
-    case kind::leads: out.lead.emplace(owner_, t.flight, 1U, home->scope(), within); return out;
+    case kind::leads: out.lead.emplace(owner_, t.flight, 1U, home->scope(), within); return std::nullopt;
     case kind::joined:
         out.op = t.op;
         if (t.alarm) {
@@ -110,7 +109,7 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
                 core.turns.post([&core, f = t.flight, at = *t.alarm](mono_ms) { core.alarms.set(f, at); });
             if (!posted) core.flights->drop(t.flight);
         }
-        return out;
+        return std::nullopt;
     case kind::no_wait: {
         core.totals.add(stat::timeouts);
         event e;
@@ -121,7 +120,7 @@ result<group::joined> group::join(std::string_view key, std::int64_t deadline_ms
             outcome_error(fail(status::timeout, "another caller leads, and this call does not wait", std::string(key)));
         out.op = single_flight::ended_op();
         home->push(std::move(e));
-        return out;
+        return std::nullopt;
     }
     case kind::would_deadlock:
         core.totals.add(stat::deadlocks);

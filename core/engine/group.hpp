@@ -28,8 +28,10 @@ class flight_lead {
           number_(from.number_),
           scope_(from.scope_),
           within_(from.within_),
-          finished_(from.finished_.exchange(true)),
-          held_(std::exchange(from.held_, false)) {}
+          finished_(from.finished_.load(std::memory_order_relaxed)),
+          held_(std::exchange(from.held_, false)) {
+        from.finished_.store(true, std::memory_order_relaxed);
+    }
     flight_lead(const flight_lead&) = delete;
     flight_lead& operator=(const flight_lead&) = delete;
 
@@ -76,8 +78,9 @@ class group {
         std::optional<flight_lead> lead; // set: this caller runs it
         std::uint64_t op = 0;
     };
-    result<joined> join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
-                        const std::shared_ptr<event_queue>& home, std::uint64_t tag);
+    // Fills `out`, which is made in place: a flight costs no allocation here.
+    std::optional<error> join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
+                              const std::shared_ptr<event_queue>& home, std::uint64_t tag, joined& out);
     // The next caller starts anew.
     std::optional<error> forget(std::string_view key);
 

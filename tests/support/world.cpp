@@ -276,17 +276,17 @@ call& host::invalidate(std::string_view key, bool stale, fetch_how how) {
 
 call& host::join(group& in, std::string_view key, fetch_how how) {
     call& c = begin();
-    auto r = in.join(key, how.deadline_ms, how.within, queue, c.tag);
-    if (!r) {
-        c.refused = r.failure().code;
-    } else if (r->lead) {
-        c.led_ = std::make_shared<flight_lead>(std::move(*r->lead));
+    group::joined r;
+    if (const auto no = in.join(key, how.deadline_ms, how.within, queue, c.tag, r)) {
+        c.refused = no->code;
+    } else if (r.lead) {
+        c.led_ = std::make_shared<flight_lead>(std::move(*r.lead));
         event e;
         e.kind = event_kind::flight;
         e.tag = c.tag;
         c.file(std::move(e));
     } else {
-        c.op = r->op;
+        c.op = r.op;
     }
     world_.settle();
     return c;
