@@ -29,8 +29,8 @@ struct load_entry {
     std::uint64_t id = 0;
     int node = 0;
     int key = 0;
-    bool put = false;   // of a put, or written by one (fleet off)
-    bool leased = false; // as far as the host can know
+    bool put = false;      // of a put
+    bool no_fleet = false; // of a process without the fleet, which stores it by a put
     bool refresh = false;
     token lease{};            // none: it has none, or nobody knows
     micros began = 0;         // the LEASE event was read

@@ -61,6 +61,12 @@ inline constexpr std::array<std::string_view, fault_count> fault_names{
 #undef SIM_FAULT_NAME
 };
 
+inline constexpr std::array<std::string_view, fault_count> fault_texts{
+#define SIM_FAULT_TEXT(name, text) std::string_view(text),
+    SIM_FAULT_TABLE(SIM_FAULT_TEXT)
+#undef SIM_FAULT_TEXT
+};
+
 using fault_counts = std::array<std::uint64_t, fault_count>;
 
 } // namespace stn::sim

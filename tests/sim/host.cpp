@@ -172,7 +172,7 @@ void host::check_value(const op_entry& o, const event& e) {
     }
     w_.told.line("host", node_.name(), "   version ", s->version, " load ", s->load);
     w_.told.note(s->load);
-    if (load->put) return;
+    if (load->put || load->no_fleet) return;
     if (s->version < o.floor) {
         w_.judged.broken(checker::read_your_invalidation, node_.name(), " was given version ", s->version, " of key ",
                          o.key, " after its own invalidation of ", o.floor, " was acknowledged");
@@ -198,6 +198,7 @@ void host::begin_load(event& e) {
     load_entry& load = w_.history.new_load();
     load.node = node_.number();
     load.key = w_.history.op(e.tag)->key;
+    load.no_fleet = !of->fleet();
     load.refresh = e.kind == event_kind::refresh;
     load.began = w_.when.now();
     for (const auto& [which, holder] : of->core().fetches.own_tokens) {

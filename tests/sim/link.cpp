@@ -214,7 +214,8 @@ void link::begin_connect() {
     state_ = state::connecting;
     ++attempt_;
     const micros now = net_.when.now();
-    const micros trip = 2 * dice_.between(net_.opt.delay_low, net_.opt.delay_high);
+    const micros trip = 2 * dice_.between(net_.opt.delay_low, net_.opt.delay_high) +
+                        (dice_.one_in(4) ? dice_.between(0, 50 * ms) : 0);
     if (now < net_.out_until) {
         const micros limit = net_.opt.settings.connect_timeout_ms * ms;
         net_.when.at(now + (dice_.one_in(2) ? trip : limit), *this, refused, attempt_);
@@ -253,16 +254,18 @@ void link::submit(command_seq seq, command cmd, mono_ms) {
     case state::connecting: held_.push_back({seq, std::move(cmd)}); break;
     case state::waiting:
     case state::closed: tell(seq, delivery::not_sent); break;
-    case state::up:
+    case state::up: {
         if (!new_channels_.empty()) {
             now_->subscribe(std::exchange(new_channels_, {}), std::exchange(new_subscriptions_, {}));
         }
+        const bool script = cmd.what == verb::script;
         now_->send(seq, std::move(cmd));
-        if (armed_) {
+        if (armed_ && (script || !armed_->by_script)) {
             striking_ = *std::exchange(armed_, {});
             net_.when.at(net_.when.now() + dice_.between(0, 2 * net_.opt.delay_high), *this, strike, attempt_);
         }
         break;
+    }
     }
 }
 
@@ -286,10 +289,8 @@ void link::lose(std::string_view why) {
     e.what = transport_event::kind::disconnected;
     e.payload = why;
     inbox_.push_back(std::move(e));
-    state_ = state::waiting;
-    ++attempt_;
     net_.told.line("net", "n", node_, " connection lost: ", why);
-    net_.when.at(net_.when.now() + dice_.between(100, 30 * ms), *this, retry, attempt_);
+    begin_connect(); // what is submitted meanwhile waits for it
     wake_();
 }
 

@@ -123,6 +123,7 @@ class link final : public transport, public actor {
         bool lost = false;        // what has not run yet never will
         micros late_by = 0;       // else: how much later it comes
         micros noticed_after = 0; // by us
+        bool by_script = false;   // `break_next`: when a script is sent, the dangerous part
     };
     // At once, or soon after the next command is sent.
     bool break_now(const breakage& how);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// sim --seed N [--variant NAME] [--trace]   one seed, told
-// sim --seeds N [--from M] [--variant NAME] many, then the coverage table
-// sim --bite                                every broken variant, until its checker catches it
+// The simulator's command line.
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,16 +18,95 @@ using namespace stn::sim;
 
 namespace {
 
+constexpr const char* usage =
+    "sim                       the pinned seeds and 200 more, then every broken variant\n"
+    "sim --seeds N [--from M]  the pinned seeds and N more, every broken variant, the coverage table\n"
+    "sim --seed N [--trace]    one seed, told; --trace: line by line\n"
+    "sim --bite                every broken variant only\n"
+    "    --variant NAME        with --seed or --seeds: that variant instead of the true machine\n"
+    "    --favour NAME         the true machine on the seeds of that variant\n"
+    "    --twice               every seed twice: both runs must be the same\n";
+
+struct variant_text {
+    variant which;
+    std::string_view name;
+    std::string_view text;
+    checker catcher;
+};
+constexpr std::array variants{
+#define SIM_VARIANT_TEXT(name, text, catcher) variant_text{variant::name, #name, text, checker::catcher},
+    SIM_VARIANT_TABLE(SIM_VARIANT_TEXT)
+#undef SIM_VARIANT_TEXT
+};
+
+constexpr std::uint64_t bite_seeds = 400;
+constexpr std::uint64_t faults_at_least = 1'000;
+constexpr std::uint64_t visits_at_least = 100;
+constexpr std::uint64_t full_run = 10'000; // the floors hold for this many seeds
+
 struct request {
-    std::uint64_t seed = 0;
+    std::optional<std::uint64_t> seed;
     std::uint64_t from = 0;
-    std::uint64_t seeds = 0;
-    bool one = false;
+    std::uint64_t seeds = 200;
     bool bite = false;
     bool trace = false;
     bool twice = false;
     variant broken = variant::none;
+    variant favoured = variant::none;
 };
+
+struct score {
+    std::uint64_t passed = 0;
+    std::uint64_t failed = 0;
+
+    void count(bool good) { ++(good ? passed : failed); }
+    // One named check, told when it fails.
+    void check(bool good, const std::string& what) {
+        count(good);
+        if (!good) std::printf("FAILED: %s\n", what.c_str());
+    }
+};
+
+unsigned long long ull(std::uint64_t n) {
+    return n;
+}
+
+std::string str(std::string_view s) {
+    return std::string(s);
+}
+
+outcome_of_seed run(std::uint64_t seed, variant favoured, variant broken, bool trace = false) {
+    options o = options::drawn(seed, favoured);
+    o.broken = broken;
+    return run_seed(o, trace);
+}
+
+void print_found(const outcome_of_seed& r, std::uint64_t seed) {
+    for (const judge::verdict& v : r.found) {
+        std::printf("seed %llu, %lld ms: %s: %s\n", ull(seed), static_cast<long long>(v.at / ms),
+                    str(checker_name(v.by)).c_str(), v.text.c_str());
+    }
+}
+
+// ---- one seed
+
+int run_one(const request& q) {
+    options o = options::drawn(*q.seed, q.favoured);
+    o.broken = q.broken;
+    std::fputs(o.print().c_str(), stdout);
+    const auto r = run_seed(o, q.trace);
+    std::printf("faults:");
+    for (std::size_t i = 0; i < fault_count; ++i) {
+        if (r.faults[i] != 0) std::printf(" %s %llu", str(fault_names[i]).c_str(), ull(r.faults[i]));
+    }
+    std::printf("\n%llu calls, %llu loads, %llu steps, %lld ms of virtual time, digest %016llx\n", ull(r.ops),
+                ull(r.loads), ull(r.steps), static_cast<long long>(r.virtual_ms), ull(r.digest));
+    print_found(r, *q.seed);
+    std::printf("%d passed, %d failed\n", r.found.empty() ? 1 : 0, r.found.empty() ? 0 : 1);
+    return r.found.empty() ? 0 : 1;
+}
+
+// ---- many
 
 struct sums {
     fault_counts faults{};
@@ -52,82 +130,151 @@ struct sums {
     }
 };
 
-void print_found(const outcome_of_seed& r, std::uint64_t seed) {
-    for (const judge::verdict& v : r.found) {
-        std::printf("seed %llu, %lld ms: %s: %s\n", static_cast<unsigned long long>(seed),
-                    static_cast<long long>(v.at / ms), std::string(checker_name(v.by)).c_str(), v.text.c_str());
+void run_and_judge(std::uint64_t seed, const request& q, sums& all, score& s) {
+    const auto r = run(seed, q.favoured, q.broken);
+    all.add(r);
+    bool good = r.found.empty();
+    if (s.failed < 20) print_found(r, seed);
+    if (q.twice && run(seed, q.favoured, q.broken).digest != r.digest) {
+        std::printf("seed %llu: two runs of it differ\n", ull(seed));
+        good = false;
     }
+    std::uint64_t faults = 0;
+    for (const std::uint64_t n : r.faults) faults += n;
+    if (r.found.empty() && (r.ops < 200 || faults < 5)) {
+        std::printf("seed %llu: only %llu calls and %llu faults\n", ull(seed), ull(r.ops), ull(faults));
+        good = false;
+    }
+    s.count(good);
 }
 
-void print_faults(const fault_counts& faults) {
-    for (std::size_t i = 0; i < fault_count; ++i) {
-        if (faults[i] != 0) {
-            std::printf(" %s %llu", std::string(fault_names[i]).c_str(), static_cast<unsigned long long>(faults[i]));
+std::vector<std::uint64_t> pinned() {
+    std::vector<std::uint64_t> out;
+    std::ifstream in(STN_SIM_DIR "/pinned.txt");
+    for (std::string line; std::getline(in, line);) {
+        if (!line.empty() && line.front() != '#') out.push_back(std::strtoull(line.c_str(), nullptr, 10));
+    }
+    return out;
+}
+
+// The floors are checked on a full run only; a short one just shows the table.
+void cover(const sums& all, bool full, score& s) {
+    std::printf("\n%10s  state, input -> next\n", "visits");
+    for (std::size_t i = 0; i < row_count; ++i) {
+        const row_text& t = row_texts[i];
+        std::printf("%10llu  %s, %s -> %s\n", ull(all.seen.rows[i]), str(t.state).c_str(), str(t.input).c_str(),
+                    str(t.next).c_str());
+        if (full) {
+            s.check(all.seen.rows[i] >= visits_at_least,
+                    "100 visits of the row " + str(t.state) + ", " + str(t.input));
         }
     }
-    std::printf("\n");
+    std::printf("\n%10s  fault\n", "injections");
+    for (std::size_t i = 0; i < fault_count; ++i) {
+        std::printf("%10llu  %s: %s\n", ull(all.faults[i]), str(fault_names[i]).c_str(), str(fault_texts[i]).c_str());
+        if (full) s.check(all.faults[i] >= faults_at_least, "1,000 injections of " + str(fault_names[i]));
+    }
+    std::printf("\n%llu calls, %llu loads, %llu steps, %llu s of virtual time\n", ull(all.ops), ull(all.loads),
+                ull(all.steps), ull(all.virtual_ms / 1'000));
+    std::printf("%llu fills stored, %llu refused; %llu promotions, %llu withdrawals; %llu leases granted, %llu held\n",
+                ull(all.stats[stat::fills_stored]), ull(all.fills_refused), ull(all.stats[stat::promotions]),
+                ull(all.stats[stat::withdrawals]), ull(all.stats[stat::leases_granted]),
+                ull(all.stats[stat::leases_held]));
+    s.check(all.fills_refused > 0, "some fills are refused");
+    s.check(all.stats[stat::promotions] > 0, "some callers are promoted");
 }
 
-int run_one(const request& q) {
-    const options o = options::drawn(q.seed, q.broken);
-    std::fputs(o.print().c_str(), stdout);
-    const auto r = run_seed(o, q.trace);
-    std::printf("faults:");
-    print_faults(r.faults);
-    std::printf("%llu calls, %llu loads, %llu steps, %lld ms of virtual time, digest %016llx\n",
-                static_cast<unsigned long long>(r.ops), static_cast<unsigned long long>(r.loads),
-                static_cast<unsigned long long>(r.steps), static_cast<long long>(r.virtual_ms),
-                static_cast<unsigned long long>(r.digest));
-    print_found(r, q.seed);
-    std::printf("%d passed, %d failed\n", r.found.empty() ? 1 : 0, r.found.empty() ? 0 : 1);
-    return r.found.empty() ? 0 : 1;
+// ---- the checkers bite
+
+void bite(score& s) {
+    std::printf("\nbroken variants, each until its checker catches it:\n");
+    for (const variant_text& v : variants) {
+        std::uint64_t caught = bite_seeds;
+        std::string by_others;
+        for (std::uint64_t seed = 0; seed < bite_seeds && caught == bite_seeds; ++seed) {
+            const auto r = run(seed, v.which, v.which);
+            if (r.found.empty()) continue;
+            const checker by = r.found.front().by;
+            if (by == v.catcher) {
+                caught = seed;
+            } else if (by_others.find(checker_name(by)) == std::string::npos) {
+                by_others += (by_others.empty() ? "; also by " : ", ") + str(checker_name(by));
+            }
+        }
+        bool true_passes = true;
+        for (std::uint64_t seed = 0; seed <= std::min(caught, bite_seeds - 1); ++seed) {
+            const auto r = run(seed, v.which, variant::none);
+            print_found(r, seed);
+            true_passes = true_passes && r.found.empty();
+        }
+        std::printf("  %-16s %s: ", str(v.name).c_str(), str(v.text).c_str());
+        if (caught < bite_seeds) {
+            std::printf("caught by %s at seed %llu%s\n", str(checker_name(v.catcher)).c_str(), ull(caught),
+                        by_others.c_str());
+        } else {
+            std::printf("NOT caught by %s%s\n", str(checker_name(v.catcher)).c_str(), by_others.c_str());
+        }
+        s.check(caught < bite_seeds, "the variant " + str(v.name) + " is caught");
+        s.check(true_passes, "the true machine passes the seeds of " + str(v.name));
+    }
 }
 
 int run_many(const request& q) {
+    score s;
     sums all;
-    std::uint64_t failed = 0;
-    for (std::uint64_t seed = q.from; seed < q.from + q.seeds; ++seed) {
-        const auto r = run_seed(options::drawn(seed, q.broken), false);
-        all.add(r);
-        if (!r.found.empty()) {
-            ++failed;
-            if (failed <= 20) print_found(r, seed);
+    if (!q.bite) {
+        const bool as_is = q.broken == variant::none && q.favoured == variant::none;
+        if (as_is) {
+            for (const std::uint64_t seed : pinned()) run_and_judge(seed, q, all, s);
         }
-        if (q.twice && run_seed(options::drawn(seed, q.broken), false).digest != r.digest) {
-            std::printf("seed %llu: two runs differ\n", static_cast<unsigned long long>(seed));
-            ++failed;
+        for (std::uint64_t seed = q.from; seed < q.from + q.seeds; ++seed) {
+            run_and_judge(seed, q, all, s);
+            if ((seed - q.from) % 1'000 == 999) std::printf("%llu seeds\n", ull(seed - q.from + 1));
+            std::fflush(stdout);
         }
+        cover(all, as_is && q.seeds >= full_run, s);
     }
-    for (std::size_t i = 0; i < row_count; ++i) {
-        std::printf("%10llu  %s + %s -> %s\n", static_cast<unsigned long long>(all.seen.rows[i]),
-                    std::string(row_texts[i].state).c_str(), std::string(row_texts[i].input).c_str(),
-                    std::string(row_texts[i].next).c_str());
-    }
-    std::printf("faults:");
-    print_faults(all.faults);
-    std::printf("%llu calls, %llu loads, %llu steps, %llu fills refused, %llu promotions, %llu s virtual\n",
-                static_cast<unsigned long long>(all.ops), static_cast<unsigned long long>(all.loads),
-                static_cast<unsigned long long>(all.steps), static_cast<unsigned long long>(all.fills_refused),
-                static_cast<unsigned long long>(all.stats[stat::promotions]),
-                static_cast<unsigned long long>(all.virtual_ms / 1000));
-    std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(q.seeds - std::min(q.seeds, failed)),
-                static_cast<unsigned long long>(failed));
-    return failed == 0 ? 0 : 1;
+    if (q.broken == variant::none) bite(s);
+    std::printf("%llu passed, %llu failed\n", ull(s.passed), ull(s.failed));
+    return s.failed == 0 ? 0 : 1;
+}
+
+variant variant_of(std::string_view name) {
+    const auto at = std::ranges::find(variants, name, &variant_text::name);
+    if (at != variants.end()) return at->which;
+    std::fprintf(stderr, "there is no variant %s\n", str(name).c_str());
+    std::exit(2);
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
     request q;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view word = argv[i];
-        const char* value = i + 1 < argc ? argv[i + 1] : "0";
-        if (word == "--seed") q.one = true, q.seed = std::strtoull(value, nullptr, 10), ++i;
-        if (word == "--seeds") q.seeds = std::strtoull(value, nullptr, 10), ++i;
-        if (word == "--from") q.from = std::strtoull(value, nullptr, 10), ++i;
-        if (word == "--trace") q.trace = true;
-        if (word == "--twice") q.twice = true;
-        if (word == "--bite") q.bite = true;
+    const std::vector<std::string_view> words(argv + 1, argv + argc);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string_view word = words[i];
+        const auto value = [&] { return i + 1 < words.size() ? words[++i] : std::string_view("0"); };
+        const auto number = [&] { return std::strtoull(str(value()).c_str(), nullptr, 10); };
+        if (word == "--seed") {
+            q.seed = number();
+        } else if (word == "--seeds") {
+            q.seeds = number();
+        } else if (word == "--from") {
+            q.from = number();
+        } else if (word == "--variant") {
+            q.broken = q.favoured = variant_of(value());
+        } else if (word == "--favour") {
+            q.favoured = variant_of(value());
+        } else if (word == "--trace") {
+            q.trace = true;
+        } else if (word == "--twice") {
+            q.twice = true;
+        } else if (word == "--bite") {
+            q.bite = true;
+        } else {
+            std::fputs(usage, stderr);
+            return 2;
+        }
     }
-    return q.one ? run_one(q) : run_many(q);
+    return q.seed ? run_one(q) : run_many(q);
 }

@@ -225,8 +225,9 @@ void node::refetch(const event& value, const op_entry& old, host& from) {
     });
 }
 
-void node::call(op_kind k, int key, host& from, std::uint64_t within) {
-    if (now_ == nullptr || w_.when.now() < paused_until_) return;
+bool node::call(op_kind k, int key) {
+    if (now_ == nullptr || w_.when.now() < paused_until_) return false;
+    host& from = some_host();
     const std::string name = "k" + std::to_string(key);
     const auto at = static_cast<std::size_t>(key);
     const mono_ms now = time_->now_ms();
@@ -238,7 +239,7 @@ void node::call(op_kind k, int key, host& from, std::uint64_t within) {
     o.kind = k;
     o.key = key;
     switch (k) {
-    case op_kind::fetch: fetch(key, from, within); return;
+    case op_kind::fetch: fetch(key, from, 0); break;
     case op_kind::get:
         if (dice_.one_in(2)) c.deadline_ms = dice_.between(10, 400);
         o.deadline = now + (c.deadline_ms > 0 ? c.deadline_ms : 2 * timeout);
@@ -246,7 +247,7 @@ void node::call(op_kind k, int key, host& from, std::uint64_t within) {
             c.tag = tag;
             return now_->values().get(c);
         });
-        return;
+        break;
     case op_kind::put: {
         if (dice_.one_in(2)) ++w_.history.source[at];
         load_entry& made = w_.history.new_load();
@@ -260,7 +261,7 @@ void node::call(op_kind k, int key, host& from, std::uint64_t within) {
             c.tag = tag;
             return now_->values().put(c, value, -1, -1, -1);
         });
-        return;
+        break;
     }
     case op_kind::invalidate:
     case op_kind::mark_stale: {
@@ -272,13 +273,14 @@ void node::call(op_kind k, int key, host& from, std::uint64_t within) {
             c.tag = tag;
             return now_->values().invalidate(c, k == op_kind::mark_stale);
         });
-        return;
+        break;
     }
     case op_kind::refetch:
     case op_kind::close:
     case op_kind::fill:
-    case op_kind::count_: return;
+    case op_kind::count_: break;
     }
+    return true;
 }
 
 void node::cancel_one() {

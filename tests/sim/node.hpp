@@ -93,7 +93,8 @@ class node final : public actor {
     [[nodiscard]] bool without_fleet() const noexcept { return without_fleet_; }
 
     // Calls of the host.
-    void call(op_kind k, int key, host& from, std::uint64_t within = 0);
+    // False: nobody could call.
+    bool call(op_kind k, int key);
     std::uint64_t fetch(int key, host& from, std::uint64_t within);
     void refetch(const event& value, const op_entry& o, host& from);
     void cancel_one();

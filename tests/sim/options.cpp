@@ -108,7 +108,7 @@ void draw_faults(options& o, dice& d) {
 }
 
 // What makes a broken variant show soon; all of it stays within what a seed may draw anyhow.
-void favour(options& o, dice& d) {
+void favour(variant which, options& o, dice& d) {
     o.policy.fleet = true;
     o.fleet_off_one_in = 0;
     o.two_codecs = false;
@@ -116,13 +116,26 @@ void favour(options& o, dice& d) {
     o.policy.ttl_ms = one_of<std::int64_t>(d, {300, 3'000});
     weight(o, op_kind::put) = 0;
     weight(o, op_kind::invalidate) = 30;
-    switch (o.broken) {
+    switch (which) {
     case variant::renew_by_lease:
         o.policy.lease_ms = 300;
         o.load_high_ms = 800;
         o.slow_host_one_in = 0;
         break;
     case variant::same_token:
+        o.fault_weights.fill(0);
+        weight(o, fault::late_bytes) = 3;
+        weight(o, fault::message_dropped) = 1;
+        o.fault_gap = o.span / 200;
+        o.nodes = 3;
+        o.burst = 1;
+        o.policy.ttl_ms = 300;
+        o.load_low_ms = 300;
+        o.load_high_ms = 1000;
+        o.ops_weights.fill(0);
+        weight(o, op_kind::fetch) = 20;
+        weight(o, op_kind::invalidate) = 1;
+        break;
     case variant::late_grant:
         weight(o, fault::late_bytes) = 60;
         weight(o, fault::delay) = 60;
@@ -170,11 +183,10 @@ std::string_view op_name(op_kind k) {
     return names[static_cast<std::size_t>(k)];
 }
 
-options options::drawn(std::uint64_t seed, variant broken) {
+options options::drawn(std::uint64_t seed, variant favoured) {
     dice d(seed * 2 + 1);
     options o;
     o.seed = seed;
-    o.broken = broken;
     o.nodes = static_cast<int>(d.one_in(8) ? d.between(9, 20) : d.between(3, 7));
     o.keys = static_cast<int>(d.between(1, 3));
     o.ops = static_cast<int>(d.between(200, 320));
@@ -184,7 +196,7 @@ options options::drawn(std::uint64_t seed, variant broken) {
     draw_hosts(o, d);
     draw_ops(o, d);
     draw_faults(o, d);
-    if (broken != variant::none) favour(o, d);
+    if (favoured != variant::none) favour(favoured, o, d);
     return o;
 }
 

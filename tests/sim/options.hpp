@@ -82,7 +82,8 @@ struct options {
     micros fault_gap = second / 2; // mean
     std::array<int, fault_count> fault_weights{};
 
-    [[nodiscard]] static options drawn(std::uint64_t seed, variant broken);
+    // `favoured`: drawn so that this variant shows soon, whether it is broken or not.
+    [[nodiscard]] static options drawn(std::uint64_t seed, variant favoured = variant::none);
     [[nodiscard]] std::string print() const;
 };
 

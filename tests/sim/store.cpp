@@ -174,11 +174,7 @@ void store::watch_fill(int node, int key, const command& cmd, const std::string&
     }
     load->stored = true;
     told_.note(load->id);
-    if (s->version < floors_[static_cast<std::size_t>(key)]) {
-        judge_.broken(checker::no_stale_after_invalidation, "key ", key, ": load ", load->id, " read version ",
-                      s->version, " and is stored after version ", floors_[static_cast<std::size_t>(key)],
-                      " was announced");
-    }
+    judge_age(*load);
     if (old.kind == entry_kind::placeholder) {
         const auto at = grants_.find(cmd.args[0]);
         if (at == grants_.end()) {
@@ -204,6 +200,13 @@ void store::watch_fill(int node, int key, const command& cmd, const std::string&
     if (const auto at = refreshes_.find(hex(cmd.args[0])); at != refreshes_.end()) at->second.stored = true;
 }
 
+void store::judge_age(const load_entry& load) {
+    const std::int64_t floor = floors_[static_cast<std::size_t>(load.key)];
+    if (load.version >= floor) return;
+    judge_.broken(checker::no_stale_after_invalidation, "key ", load.key, ": load ", load.id, " read version ",
+                  load.version, " and is stored after version ", floor, " was announced");
+}
+
 void store::watch_put(int key, const command& cmd, const reply& r) {
     envelope e;
     if (r.kind != reply_kind::integer || decode(cmd.args[0], e) != reading::ours) return;
@@ -213,8 +216,8 @@ void store::watch_put(int key, const command& cmd, const reply& r) {
         judge_.broken(checker::right_value, "a put stored something that nobody made for key ", key);
         return;
     }
-    load->put = true;
     load->stored = true;
+    if (!load->put && !load->no_fleet) judge_age(*load); // with the fleet on, a load is stored by `fill` only
 }
 
 void store::watch_refresh_key(const command& cmd, const reply& r) {
@@ -224,10 +227,11 @@ void store::watch_refresh_key(const command& cmd, const reply& r) {
         const auto said = read_refresh(r);
         if (!said || !said->granted) return;
         auto& one = refreshes_[generation];
-        if (one.stored && now() < one.until) {
+        if (one.stored && now() < one.until && one.holder != cmd.args[0]) {
             judge_.broken(checker::one_refresh, "generation ", generation.substr(0, 6),
                           " was refreshed already, and its refresh lease is given out again");
         }
+        one.holder = cmd.args[0];
         one.until = std::max(one.until, now() + number(cmd.args[1]));
         grant g;
         g.at = when_.now();
@@ -288,7 +292,7 @@ void store::acknowledged(int key, std::int64_t version) {
     if (!bytes || decode(*bytes, e) != reading::ours || e.soft_at == 0) return;
     const auto s = read_stamp(e.payload);
     const load_entry* load = s ? book_.load(s->load) : nullptr;
-    if (load == nullptr || load->put || s->version >= version) return;
+    if (load == nullptr || load->put || load->no_fleet || s->version >= version) return;
     judge_.broken(checker::no_stale_after_invalidation, "key ", key, " holds version ", s->version,
                   " unmarked when the invalidation of version ", version, " is acknowledged");
 }

@@ -54,6 +54,7 @@ class store {
         bool generation = false; // of a refresh lease
     };
     struct refreshed {
+        std::string holder;  // token
         server_ms until = 0; // its refresh lease lasts
         bool stored = false;
     };
@@ -62,6 +63,7 @@ class store {
     void watch_lease(int node, int key, const command& cmd, const std::string& after);
     void watch_fill(int node, int key, const command& cmd, const std::string& before, const reply& r);
     void watch_put(int key, const command& cmd, const reply& r);
+    void judge_age(const load_entry& load);
     void watch_refresh_key(const command& cmd, const reply& r);
     void gone(int key);
 

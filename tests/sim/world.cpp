@@ -118,14 +118,12 @@ void world::act(std::uint32_t what, std::uint64_t) {
 
 void world::do_ops() {
     const int n = std::min(ops_left_, static_cast<int>(dice_.between(1, opt_.burst)));
-    ops_left_ -= n;
-    const int key = static_cast<int>(dice_.below(static_cast<std::size_t>(opt_.keys)));
+    const auto keys = static_cast<std::size_t>(opt_.keys);
+    const auto key = static_cast<int>(dice_.below(keys));
     for (int i = 0; i < n; ++i) {
-        node& at = some_node();
-        if (!at.up()) continue;
-        const bool same = dice_.one_in(2);
-        const int k = same ? key : static_cast<int>(dice_.below(static_cast<std::size_t>(opt_.keys)));
-        at.call(static_cast<op_kind>(dice_.weighed(opt_.ops_weights)), k, at.some_host());
+        const int k = dice_.one_in(2) ? key : static_cast<int>(dice_.below(keys));
+        const auto what = static_cast<op_kind>(dice_.weighed(opt_.ops_weights));
+        if (some_node().call(what, k)) --ops_left_;
         if (dice_.one_in(opt_.cancel_one_in)) some_node().cancel_one();
     }
     const micros gap = opt_.span * n / opt_.ops;
@@ -147,9 +145,9 @@ bool world::apply_to_link(fault f, node& at) {
     case fault::drop: return wire.blackhole(storm_.between(50, 1'500) * ms);
     case fault::late_bytes:
         wire.break_next({false, storm_.between(1, storm_.one_in(2) ? 100 : 3'000) * ms,
-                         storm_.one_in(2) ? 0 : storm_.between(1, 800) * ms});
+                         storm_.one_in(2) ? 0 : storm_.between(1, 800) * ms, storm_.one_in(2)});
         return true;
-    case fault::disconnect: wire.break_next({storm_.one_in(2), 0, 0}); return true;
+    case fault::disconnect: wire.break_next({storm_.one_in(2), 0, 0, storm_.one_in(2)}); return true;
     case fault::message_delayed:
         wire.hold_messages(now + storm_.between(50, 2'000) * ms);
         return false; // counted when it has one
