@@ -243,7 +243,10 @@ class fill_machine final : public fill_port {
     void ask(asked what, command cmd, bool gated, turn& t);
     void answer(outcome_ptr result);
     void answer_error(error why);
-    void push(fill_output::kind what);
+    fill_output& emit(fill_output::kind what);
+    void emit_asked(std::int64_t not_again_ms);
+    void emit_spare(const token& which);
+    void emit_offer();
     void count(stat s);
     void finish();
 
