@@ -2,7 +2,6 @@
 #include "engine/fills.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "engine/client_core.hpp"
@@ -84,7 +83,9 @@ void fill_run::perform(fill_output& out, mono_ms now) {
             core_.commands.listen(core_.settings.prefix, now);
         }
         if (out.cmd.what == verb::get) cache_->stats.add(stat::gets);
-        if (out.cmd.what == verb::script && out.cmd.script == script_id::fill) filling_ = true;
+        if (out.cmd.what == verb::script && (out.cmd.script == script_id::fill || out.cmd.script == script_id::put)) {
+            filling_ = true;
+        }
         core_.commands.send(std::move(out.cmd), shared_from_this(), out.id, out.gated, now);
         break;
     case k::answer: answer(out.result, now); break;
