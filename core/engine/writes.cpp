@@ -13,7 +13,7 @@ namespace stn {
 
 class writes::run final : public reply_sink, public timer, public std::enable_shared_from_this<run> {
   public:
-    run(client_core& core, request r) : core_(core), what_(std::move(r)) {}
+    run(client_core& core, request r, std::uint64_t no) : core_(core), what_(std::move(r)), no_(no) {}
 
     void begin(mono_ms now) {
         send(now);
@@ -152,13 +152,14 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         }
         core_.flights->drop(what_.flight);
         const auto self = shared_from_this();
-        core_.changes.running_.erase(self);
+        core_.changes.running_.erase(no_);
         core_.turns.out.bury(self);
         static_cast<void>(now);
     }
 
     client_core& core_;
     request what_;
+    const std::uint64_t no_;
     std::uint32_t attempt_ = 0;
     mono_ms reply_by_ = forever_ms;
     mono_ms retry_at_ = forever_ms;
@@ -169,14 +170,15 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
 };
 
 void writes::begin(request r, mono_ms now) {
-    auto one = std::make_shared<run>(core_, std::move(r));
-    running_.insert(one);
+    const std::uint64_t no = ++last_no_;
+    auto one = std::make_shared<run>(core_, std::move(r), no);
+    running_.emplace(no, one);
     one->begin(now);
 }
 
 void writes::close(mono_ms now) {
     const auto all = running_;
-    for (const auto& one : all) one->close(now);
+    for (const auto& [no, one] : all) one->close(now);
 }
 
 } // namespace stn

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "engine/fills.hpp"
@@ -37,7 +37,8 @@ class writes {
   private:
     class run;
     client_core& core_;
-    std::set<std::shared_ptr<run>> running_;
+    std::uint64_t last_no_ = 0;
+    std::map<std::uint64_t, std::shared_ptr<run>> running_; // by age: a close answers in this order
 };
 
 } // namespace stn
