@@ -69,7 +69,6 @@ int32_t stn_cache_open(stn_client* client, const char* name, size_t n, const cha
                        stn_error** err) noexcept {
     if (out != nullptr) *out = nullptr;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         STN_TRY(check_bytes(name, n, "name"));
         if (out == nullptr) return null_argument("out");
@@ -94,7 +93,6 @@ void stn_cache_free(stn_cache* cache) noexcept {
 int32_t stn_policy_new(stn_cache* cache, const char* json, stn_policy** out, stn_error** err) noexcept {
     if (out != nullptr) *out = nullptr;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(cache, "cache"));
         if (out == nullptr) return null_argument("out");
         const auto policy = read_policy(json == nullptr ? "{}" : json, cache->cache.policy());
@@ -113,7 +111,6 @@ int32_t stn_cache_fetch(stn_cache* cache, const stn_policy* policy, const void* 
                         stn_event** now, stn_error** err) noexcept {
     clear(op, now);
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         stn::cache::call c;
         STN_TRY(make_call(cache, policy, key, n, deadline_ms, within, q, tag, c));
         STN_TRY(check_flags(flags, STN_FETCH_FORCE | STN_FETCH_NO_STORE | STN_FETCH_REFRESH));
@@ -130,7 +127,6 @@ int32_t stn_cache_refetch(stn_cache* cache, const stn_policy* policy, const stn_
                           stn_error** err) noexcept {
     clear(op, now);
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(undecodable, "undecodable"));
         if (undecodable->e.kind != event_kind::value || undecodable->e.what->key.empty()) {
             return fail(status::invalid_argument, "undecodable is not a VALUE event of a cache");
@@ -147,7 +143,6 @@ int32_t stn_cache_get(stn_cache* cache, const void* key, size_t n, int64_t deadl
                       uint64_t* op, stn_event** now, stn_error** err) noexcept {
     clear(op, now);
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         stn::cache::call c;
         STN_TRY(make_call(cache, nullptr, key, n, deadline_ms, nullptr, q, tag, c));
         answer_now at_once(c, now);
@@ -160,7 +155,6 @@ int32_t stn_cache_put(stn_cache* cache, const stn_policy* policy, const void* ke
                       uint64_t tag, uint64_t* op, stn_error** err) noexcept {
     clear(op, nullptr);
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         stn::cache::call c;
         STN_TRY(make_call(cache, policy, key, n, deadline_ms, nullptr, q, tag, c));
         STN_TRY(check_bytes(p, len, "p"));
@@ -173,7 +167,6 @@ int32_t stn_cache_invalidate(stn_cache* cache, const void* key, size_t n, uint32
                              stn_queue* q, uint64_t tag, uint64_t* op, stn_error** err) noexcept {
     clear(op, nullptr);
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         stn::cache::call c;
         STN_TRY(make_call(cache, nullptr, key, n, deadline_ms, nullptr, q, tag, c));
         STN_TRY(check_flags(flags, STN_INVALIDATE_STALE));
@@ -213,19 +206,17 @@ outcome run_loader(stn_loader loader, void* ud, stn_lease& held, std::uint8_t co
 
 int32_t stn_sink_write(stn_sink* sink, const void* p, size_t n) noexcept {
     return guarded(nullptr, [&]() -> failure {
-        STN_ENTRY();
         if (sink == nullptr) return null_argument("sink");
         STN_TRY(check_bytes(p, n, "p"));
         if (n > largest_value - sink->how.storage.size()) return fail(status::too_large, "the value is over 512 MiB");
-        sink->absent = false;
         sink->how.storage.append(text_of(p, n));
+        sink->absent = false;
         return no_failure;
     });
 }
 
 int32_t stn_sink_absent(stn_sink* sink) noexcept {
     return guarded(nullptr, [&]() -> failure {
-        STN_ENTRY();
         if (sink == nullptr) return null_argument("sink");
         sink->absent = true;
         sink->how.storage.clear();
@@ -235,7 +226,6 @@ int32_t stn_sink_absent(stn_sink* sink) noexcept {
 
 int32_t stn_sink_ttl(stn_sink* sink, int64_t ttl_ms, int64_t soft_ttl_ms) noexcept {
     return guarded(nullptr, [&]() -> failure {
-        STN_ENTRY();
         if (sink == nullptr) return null_argument("sink");
         if (auto no = stn::cache::check_lifetime(ttl_ms, soft_ttl_ms)) return no;
         sink->how.ttl_ms = ttl_ms;
@@ -246,7 +236,6 @@ int32_t stn_sink_ttl(stn_sink* sink, int64_t ttl_ms, int64_t soft_ttl_ms) noexce
 
 int32_t stn_sink_codec(stn_sink* sink, int32_t codec) noexcept {
     return guarded(nullptr, [&]() -> failure {
-        STN_ENTRY();
         if (sink == nullptr) return null_argument("sink");
         if (codec != STN_CODEC_DEFAULT && codec != sink->how.codec) {
             return fail(status::invalid_argument, "codec is not the cache's own");
@@ -257,7 +246,6 @@ int32_t stn_sink_codec(stn_sink* sink, int32_t codec) noexcept {
 
 int32_t stn_sink_error(stn_sink* sink, const char* text) noexcept {
     return guarded(nullptr, [&]() -> failure {
-        STN_ENTRY();
         if (sink == nullptr) return null_argument("sink");
         if (text == nullptr) return null_argument("text");
         sink->how.why.message.assign(text, 0, longest_text);
@@ -270,7 +258,6 @@ int32_t stn_cache_get_or_load(stn_cache* cache, const stn_policy* policy, const 
                               stn_event** out, stn_error** err) noexcept {
     if (out != nullptr) *out = nullptr;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         if (loader == nullptr) return null_argument("loader");
         if (out == nullptr) return null_argument("out");
         STN_TRY(check_flags(flags & ~static_cast<uint32_t>(STN_FETCH_REFRESH), STN_FETCH_FORCE | STN_FETCH_NO_STORE));
@@ -283,12 +270,12 @@ int32_t stn_cache_get_or_load(stn_cache* cache, const stn_policy* policy, const 
         c.force = (flags & STN_FETCH_FORCE) != 0;
         c.no_store = (flags & STN_FETCH_NO_STORE) != 0;
         c.helped = true;
+        auto made = std::make_unique<stn_event>();
+        event& e = made->e;
         const auto op = cache->cache.fetch(c);
         if (!op) return op.failure();
         cache->cache.owner()->core->turns.help();
 
-        auto made = std::make_unique<stn_event>();
-        event& e = made->e;
         const status s = mailbox.q->next(-1, e);
         if (s != status::ok) return fail(status::internal, "the private queue ended before its answer");
         if (e.kind == event_kind::lease) {

@@ -43,7 +43,6 @@ event done(std::uint64_t tag) {
 int32_t stn_client_open(const char* url, const char* options_json, stn_client** out, stn_error** err) noexcept {
     if (out != nullptr) *out = nullptr;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         if (url == nullptr) return null_argument("url");
         if (out == nullptr) return null_argument("out");
         auto settings = read_client_options(options_json == nullptr ? "{}" : options_json);
@@ -58,7 +57,7 @@ int32_t stn_client_open(const char* url, const char* options_json, stn_client** 
         parts.settings = *settings;
         auto made = std::make_unique<stn_client>();
         made->manual = std::move(opened->manual);
-        made->handle = std::make_shared<client_handle>(client_core::make(std::move(parts)));
+        made->handle = client_handle::open(std::move(parts));
         *out = made.release();
         return no_failure;
     });
@@ -67,12 +66,12 @@ int32_t stn_client_open(const char* url, const char* options_json, stn_client** 
 int32_t stn_client_ready(stn_client* client, int64_t deadline_ms, stn_queue* q, uint64_t tag,
                          stn_error** err) noexcept {
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         STN_TRY(check_handle(q, "q"));
         STN_TRY(check_wait(deadline_ms, "deadline_ms"));
         if (client->handle->core->closing()) return fail(status::closed, "the client is closed");
         if (q->q->closed()) return fail(status::closed, "the queue is closed");
+        q->q->promise();
         q->q->push(done(tag)); // a memory store is always there
         return no_failure;
     });
@@ -80,7 +79,6 @@ int32_t stn_client_ready(stn_client* client, int64_t deadline_ms, stn_queue* q, 
 
 int32_t stn_client_close(stn_client* client, int64_t deadline_ms, stn_error** err) noexcept {
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         STN_TRY(check_wait(deadline_ms, "deadline_ms"));
         const auto home = std::make_shared<event_queue>(0);
@@ -94,7 +92,6 @@ int32_t stn_client_close(stn_client* client, int64_t deadline_ms, stn_error** er
 int32_t stn_client_close_begin(stn_client* client, int64_t deadline_ms, stn_queue* q, uint64_t tag,
                                stn_error** err) noexcept {
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         STN_TRY(check_handle(q, "q"));
         STN_TRY(check_wait(deadline_ms, "deadline_ms"));
@@ -109,7 +106,6 @@ void stn_client_free(stn_client* client) noexcept {
 
 int32_t stn_client_advance(stn_client* client, int64_t ms, stn_error** err) noexcept {
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         if (ms < 0 || ms > max_duration_ms) {
             return fail(status::invalid_argument, "ms is " + std::to_string(ms) + "; it is 0 to ten years");
@@ -125,7 +121,6 @@ int32_t stn_client_advance(stn_client* client, int64_t ms, stn_error** err) noex
 
 int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q, uint64_t tag, stn_error** err) noexcept {
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         STN_TRY(check_handle(q, "q"));
         if (client->handle->core->closing()) return fail(status::closed, "the client is closed");
@@ -137,7 +132,6 @@ int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q, uint64
 int32_t stn_client_stats(stn_client* client, stn_stats* out, size_t size, stn_error** err) noexcept {
     if (out != nullptr && size != 0) std::memset(out, 0, size);
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         if (out == nullptr) return null_argument("out");
         const stat_block all = client->handle->core->stats();
@@ -149,7 +143,6 @@ int32_t stn_client_stats(stn_client* client, stn_stats* out, size_t size, stn_er
 int32_t stn_client_stats_json(stn_client* client, stn_cache* cache, stn_bytes** out, stn_error** err) noexcept {
     if (out != nullptr) *out = nullptr;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(client, "client"));
         if (cache != nullptr) STN_TRY(check_handle(cache, "cache"));
         if (out == nullptr) return null_argument("out");

@@ -5,12 +5,9 @@ using namespace stn;
 
 namespace stn {
 
-stn_event* finish_event(std::unique_ptr<stn_event> made) {
+stn_event* finish_event(std::unique_ptr<stn_event> made) noexcept {
     const event& e = made->e;
-    if (e.what && e.what->code != status::ok && e.kind != event_kind::absent) {
-        made->error.what = e.what->why;
-        made->has_error = true;
-    }
+    if (e.what && e.what->code != status::ok && e.kind != event_kind::absent) made->error.what = &e.what->why;
     return made.release();
 }
 
@@ -75,13 +72,12 @@ uint64_t stn_event_host_ref(const stn_event* event) noexcept {
 }
 
 const stn_error* stn_event_error(const stn_event* event) noexcept {
-    return event == nullptr || !event->has_error ? nullptr : &event->error;
+    return event == nullptr || event->error.what == nullptr ? nullptr : &event->error;
 }
 
 stn_lease* stn_event_take_lease(stn_event* event) noexcept {
     if (event == nullptr || event->made.forked() || !event->e.held) return nullptr;
     return quietly<stn_lease*>(nullptr, [&] {
-        STN_ENTRY();
         auto taken = std::make_unique<stn_lease>();
         event->e.held->mark_taken();
         taken->lease = std::move(event->e.held);
@@ -92,10 +88,9 @@ stn_lease* stn_event_take_lease(stn_event* event) noexcept {
 stn_flight* stn_event_take_flight(stn_event* event) noexcept {
     if (event == nullptr || event->made.forked() || !event->e.lead) return nullptr;
     return quietly<stn_flight*>(nullptr, [&] {
-        STN_ENTRY();
-        auto taken = std::make_unique<stn_flight>(stn_flight{{}, std::move(*event->e.lead)});
+        auto* const taken = new stn_flight{{}, std::move(*event->e.lead)};
         event->e.lead.reset();
-        return taken.release();
+        return taken;
     });
 }
 

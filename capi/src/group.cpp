@@ -18,7 +18,7 @@ std::shared_ptr<client_handle> client_of_its_own() {
     parts.link = std::move(opened->link);
     parts.time = std::move(opened->time);
     parts.chance = std::move(opened->chance);
-    return std::make_shared<client_handle>(client_core::make(std::move(parts)));
+    return client_handle::open(std::move(parts));
 }
 
 outcome finished_with(std::int32_t code, std::string_view bytes, std::uint64_t host_ref) {
@@ -39,7 +39,6 @@ outcome finished_with(std::int32_t code, std::string_view bytes, std::uint64_t h
 int32_t stn_group_new(stn_client* client, const char* options_json, stn_group** out, stn_error** err) noexcept {
     if (out != nullptr) *out = nullptr;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         if (client != nullptr) STN_TRY(check_handle(client, "client"));
         if (out == nullptr) return null_argument("out");
         if (const auto none = read_no_options(options_json == nullptr ? "{}" : options_json); !none) {
@@ -62,7 +61,6 @@ int32_t stn_group_join(stn_group* group, const void* key, size_t n, int64_t dead
     if (op != nullptr) *op = 0;
     if (lead != nullptr) *lead = nullptr;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(group, "group"));
         STN_TRY(check_handle(q, "q"));
         STN_TRY(check_bytes(key, n, "key"));
@@ -79,7 +77,6 @@ int32_t stn_group_join(stn_group* group, const void* key, size_t n, int64_t dead
 
 int32_t stn_group_forget(stn_group* group, const void* key, size_t n, stn_error** err) noexcept {
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(group, "group"));
         STN_TRY(check_bytes(key, n, "key"));
         return group->group.forget(text_of(key, n));
@@ -90,7 +87,6 @@ int32_t stn_flight_finish(stn_flight* flight, int32_t code, const void* p, size_
                           uint32_t* shared, stn_error** err) noexcept {
     if (shared != nullptr) *shared = 0;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(flight, "flight"));
         STN_TRY(check_bytes(p, len, "p"));
         if (host_ref != 0 && shared == nullptr) return null_argument("shared");
@@ -109,7 +105,6 @@ int32_t stn_flight_finish(stn_flight* flight, int32_t code, const void* p, size_
 int32_t stn_flight_detach(stn_flight* flight, uint32_t* waiters) noexcept {
     if (waiters != nullptr) *waiters = 0;
     return guarded(nullptr, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(flight, "flight"));
         if (waiters == nullptr) return null_argument("waiters");
         if (!flight->lead.detach(*waiters)) return fail(status::invalid_argument, "flight is finished already");
@@ -119,10 +114,7 @@ int32_t stn_flight_detach(stn_flight* flight, uint32_t* waiters) noexcept {
 
 stn_scope* stn_flight_scope(stn_flight* flight) noexcept {
     if (flight == nullptr || flight->made.forked()) return nullptr;
-    return quietly<stn_scope*>(nullptr, [&] {
-        STN_ENTRY();
-        return new stn_scope{{}, flight->lead.open_scope()};
-    });
+    return quietly<stn_scope*>(nullptr, [&] { return new stn_scope{{}, flight->lead.open_scope()}; });
 }
 
 void stn_flight_free(stn_flight* flight) noexcept {

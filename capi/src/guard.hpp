@@ -10,29 +10,30 @@
 #include "handles.hpp"
 
 // Every entry of the C ABI is `return guarded(err, [&]() -> failure { ... })`: nothing thrown inside
-// leaves it.
+// leaves it. What is thrown means that nothing was done: what may throw comes before what counts.
 namespace stn {
 
 using failure = std::optional<error>;
 inline const failure no_failure = std::nullopt;
 
-// The entry points call it first; tests make it throw.
+// Where a test may throw from, inside the entry of that name and before anything is done.
 #ifdef STN_TEST_FAULTS
 extern void (*test_fault)(const char* entry);
-#define STN_ENTRY()                                                \
-    do {                                                           \
-        if (stn::test_fault != nullptr) stn::test_fault(__func__); \
-    } while (false)
+inline void enter(const char* entry) {
+    if (test_fault != nullptr) test_fault(entry);
+}
 #else
-#define STN_ENTRY() static_cast<void>(0)
+inline void enter(const char*) noexcept {}
 #endif
 
 std::int32_t report(stn_error** err, error why) noexcept;
 std::int32_t report_no_memory(stn_error** err) noexcept;
 
-template <class Body> std::int32_t guarded(stn_error** err, Body&& body) noexcept {
+template <class Body>
+std::int32_t guarded(stn_error** err, Body&& body, const char* entry = __builtin_FUNCTION()) noexcept {
     if (err != nullptr) *err = nullptr;
     try {
+        enter(entry);
         failure f = std::forward<Body>(body)();
         if (!f) return STN_OK;
         return report(err, std::move(*f));
@@ -54,8 +55,9 @@ template <class Body> std::int32_t guarded(stn_error** err, Body&& body) noexcep
 }
 
 // The same for entries that cannot say why: `otherwise` when something was thrown.
-template <class R, class Body> R quietly(R otherwise, Body&& body) noexcept {
+template <class R, class Body> R quietly(R otherwise, Body&& body, const char* entry = __builtin_FUNCTION()) noexcept {
     try {
+        enter(entry);
         return std::forward<Body>(body)();
     } catch (...) {
         return otherwise;
@@ -109,6 +111,6 @@ inline failure scope_of(const stn_scope* within, std::uint64_t& flight) {
 }
 
 // Readies an event for the host.
-stn_event* finish_event(std::unique_ptr<stn_event> made);
+stn_event* finish_event(std::unique_ptr<stn_event> made) noexcept;
 
 } // namespace stn

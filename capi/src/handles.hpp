@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <stanchion/stanchion.h>
 
@@ -17,8 +18,17 @@
 
 // What the opaque handles of stanchion.h are. Each that owns something of the core carries a fork mark.
 
+// Of an event: what its outcome says, borrowed.
 struct stn_error {
-    stn::error what;
+    const stn::error* what = nullptr;
+};
+
+// As an `err` parameter gives it.
+struct stn_own_error final : stn_error {
+    explicit stn_own_error(stn::error why) noexcept : own(std::move(why)) { what = &own; }
+    stn_own_error(const stn_own_error&) = delete;
+    stn_own_error& operator=(const stn_own_error&) = delete;
+    const stn::error own;
 };
 
 struct stn_bytes {
@@ -40,7 +50,6 @@ struct stn_event {
     stn::fork_mark made;
     stn::event e;
     stn_error error; // of events that have one
-    bool has_error = false;
 };
 
 struct stn_cache {

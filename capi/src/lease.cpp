@@ -29,7 +29,6 @@ int32_t stn_lease_fulfil(stn_lease* lease, const void* p, size_t len, int32_t co
                          stn_error** err) noexcept {
     if (shared != nullptr) *shared = 0;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(lease, "lease"));
         STN_TRY(check_bytes(p, len, "p"));
         if (auto no = stn::cache::check_lifetime(ttl_ms, soft_ttl_ms)) return no;
@@ -51,7 +50,6 @@ int32_t stn_lease_fulfil_absent(stn_lease* lease, int64_t ttl_ms, uint64_t host_
                                 uint32_t* shared, stn_error** err) noexcept {
     if (shared != nullptr) *shared = 0;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(lease, "lease"));
         if (auto no = stn::cache::check_lifetime(ttl_ms, -1)) return no;
         outcome how;
@@ -65,7 +63,6 @@ int32_t stn_lease_fail(stn_lease* lease, int32_t code, const char* text, uint64_
                        stn_error** err) noexcept {
     if (shared != nullptr) *shared = 0;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(lease, "lease"));
         if (code >= 0 || code == STN_ABSENT) {
             return fail(status::invalid_argument, "code is " + std::to_string(code) + "; it is a negative status");
@@ -81,7 +78,6 @@ int32_t stn_lease_fail(stn_lease* lease, int32_t code, const char* text, uint64_
 int32_t stn_lease_detach(stn_lease* lease, uint32_t* waiters) noexcept {
     if (waiters != nullptr) *waiters = 0;
     return guarded(nullptr, [&]() -> failure {
-        STN_ENTRY();
         STN_TRY(check_handle(lease, "lease"));
         if (waiters == nullptr) return null_argument("waiters");
         if (!lease->lease->detach(*waiters)) return fail(status::invalid_argument, "lease is answered already");
@@ -91,10 +87,7 @@ int32_t stn_lease_detach(stn_lease* lease, uint32_t* waiters) noexcept {
 
 stn_scope* stn_lease_scope(stn_lease* lease) noexcept {
     if (lease == nullptr || lease->made.forked()) return nullptr;
-    return quietly<stn_scope*>(nullptr, [&] {
-        STN_ENTRY();
-        return new stn_scope{{}, lease->lease->open_scope()};
-    });
+    return quietly<stn_scope*>(nullptr, [&] { return new stn_scope{{}, lease->lease->open_scope()}; });
 }
 
 int32_t stn_lease_state(const stn_lease* lease) noexcept {

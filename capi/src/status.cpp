@@ -20,7 +20,7 @@ namespace {
 
 // Never freed, so that running out of memory can always be told.
 stn_error& out_of_memory() noexcept {
-    static auto* const e = new stn_error{fail(status::no_memory, "out of memory")};
+    static auto* const e = new stn_own_error(fail(status::no_memory, "out of memory"));
     return *e;
 }
 
@@ -31,7 +31,7 @@ stn_error& out_of_memory() noexcept {
 std::int32_t report(stn_error** err, error why) noexcept {
     const auto code = static_cast<std::int32_t>(why.code);
     if (err == nullptr) return code;
-    *err = new (std::nothrow) stn_error{std::move(why)};
+    *err = new (std::nothrow) stn_own_error(std::move(why));
     return *err == nullptr ? report_no_memory(err) : code;
 }
 
@@ -62,7 +62,6 @@ const char* stn_status_name(int32_t code) noexcept {
 int32_t stn_duration_parse(const char* text, int64_t* ms, stn_error** err) noexcept {
     if (ms != nullptr) *ms = 0;
     return guarded(err, [&]() -> failure {
-        STN_ENTRY();
         if (text == nullptr) return null_argument("text");
         if (ms == nullptr) return null_argument("ms");
         const auto parsed = parse_duration(text);
@@ -73,34 +72,34 @@ int32_t stn_duration_parse(const char* text, int64_t* ms, stn_error** err) noexc
 }
 
 int32_t stn_error_code(const stn_error* error) noexcept {
-    return error == nullptr ? STN_OK : static_cast<int32_t>(error->what.code);
+    return error == nullptr ? STN_OK : static_cast<int32_t>(error->what->code);
 }
 
 const char* stn_error_message(const stn_error* error) noexcept {
-    return error == nullptr ? "" : error->what.message.c_str();
+    return error == nullptr ? "" : error->what->message.c_str();
 }
 
 const void* stn_error_key(const stn_error* error, size_t* n) noexcept {
-    const bool none = error == nullptr || error->what.key.empty();
-    if (n != nullptr) *n = none ? 0 : error->what.key.size();
-    return none ? nullptr : error->what.key.data();
+    const bool none = error == nullptr || error->what->key.empty();
+    if (n != nullptr) *n = none ? 0 : error->what->key.size();
+    return none ? nullptr : error->what->key.data();
 }
 
 const char* stn_error_server_text(const stn_error* error) noexcept {
-    return error == nullptr || error->what.server_text.empty() ? nullptr : error->what.server_text.c_str();
+    return error == nullptr || error->what->server_text.empty() ? nullptr : error->what->server_text.c_str();
 }
 
 uint32_t stn_error_flags(const stn_error* error) noexcept {
     if (error == nullptr) return 0;
     uint32_t flags = 0;
-    if (status_retryable(error->what.code)) flags |= STN_ERROR_RETRYABLE;
-    if (!error->what.server_text.empty()) flags |= STN_ERROR_SERVER_REPLY;
-    if (error->what.may_have_applied) flags |= STN_ERROR_MAY_HAVE_APPLIED;
+    if (status_retryable(error->what->code)) flags |= STN_ERROR_RETRYABLE;
+    if (!error->what->server_text.empty()) flags |= STN_ERROR_SERVER_REPLY;
+    if (error->what->may_have_applied) flags |= STN_ERROR_MAY_HAVE_APPLIED;
     return flags;
 }
 
 void stn_error_free(stn_error* error) noexcept {
-    if (error != &out_of_memory()) delete error;
+    if (error != &out_of_memory()) delete static_cast<stn_own_error*>(error);
 }
 
 const void* stn_bytes_data(const stn_bytes* bytes) noexcept {

@@ -2,6 +2,7 @@
 #include "engine/cache.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "engine/wait_graph.hpp"
@@ -92,7 +93,27 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
 
     const single_flight::entry how{
         {state_->space, static_cast<std::uint8_t>(mode), generation, c.key}, joins, true, true};
-    auto t = core.flights->enter(how, who);
+    bool posted = true;
+    const auto tell_loop = [&](const single_flight::ticket& t) {
+        if (t.what == single_flight::ticket::kind::leads) {
+            fill_run::start s;
+            s.flight = t.flight;
+            s.cache = state_;
+            s.alarm = t.alarm;
+            s.setup.mode = mode;
+            s.setup.policy = policy;
+            s.setup.names = names_of(c.key);
+            s.setup.generation = generation;
+            posted = core.turns.post_for_help(
+                [&core, s = std::move(s)](mono_ms at) mutable { core.fetches.begin(std::move(s), at); });
+        } else {
+            posted = core.turns.post_for_help([&core, f = t.flight, at = *t.alarm](mono_ms) {
+                if (const auto run = core.fetches.find(f.id)) run->set_alarm(at);
+                core.flights->drop(f);
+            });
+        }
+    };
+    const auto t = core.flights->enter(how, who, std::ref(tell_loop));
     using kind = single_flight::ticket::kind;
     switch (t.what) {
     case kind::would_deadlock:
@@ -100,13 +121,14 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
         return fail(status::would_deadlock, "this call would wait for the load that makes it", std::string(c.key));
     case kind::closed: return fail(status::closed, "the client is closed", std::string(c.key));
     case kind::no_wait: {
-        state_->stats.add(stat::timeouts);
         event e;
         e.kind = event_kind::error;
         e.code = status::timeout;
         e.tag = c.tag;
         e.what = outcome_error(
             fail(status::timeout, "another load is running, and this call does not wait", std::string(c.key)));
+        if (c.now == nullptr) c.home->promise();
+        state_->stats.add(stat::timeouts);
         if (c.now != nullptr) {
             *c.now = std::move(e);
             return std::uint64_t{0};
@@ -115,30 +137,12 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
         c.home->push(std::move(e));
         return op;
     }
-    case kind::joined:
-        state_->stats.add(stat::joins);
-        if (t.alarm) {
-            const bool posted = core.turns.post([&core, f = t.flight, at = *t.alarm](mono_ms) {
-                if (const auto run = core.fetches.find(f.id)) run->set_alarm(at);
-                core.flights->drop(f);
-            });
-            if (!posted) core.flights->drop(t.flight);
-        }
-        return t.op;
-    case kind::leads: break;
+    case kind::joined: state_->stats.add(stat::joins); break;
+    case kind::leads: state_->stats.add(stat::flights); break;
     }
-    state_->stats.add(stat::flights);
-    fill_run::start s;
-    s.flight = t.flight;
-    s.cache = state_;
-    s.alarm = t.alarm;
-    s.setup.mode = mode;
-    s.setup.policy = policy;
-    s.setup.names = names_of(c.key);
-    s.setup.generation = generation;
-    auto task = [&core, s = std::move(s)](mono_ms at) mutable { core.fetches.begin(std::move(s), at); };
-    const bool posted = c.helped ? core.turns.post_for_help(std::move(task)) : core.turns.post(std::move(task));
-    if (!posted) core.flights->drop(t.flight);
+    const bool told = t.what == kind::leads || t.alarm;
+    if (told && !posted) core.flights->drop(t.flight);
+    if (told && !c.helped) core.turns.ring();
     return t.op;
 }
 
@@ -159,12 +163,14 @@ result<std::uint64_t> cache::refetch(call c, const outcome& undecodable) {
     }
     if (!undecodable.retried) return enter(c, fill_mode::refetch, undecodable.generation, policy.coalesce);
     client_core& core = *owner_->core;
-    core.turns.post([&core, state = state_](mono_ms) {
+    loop::errand news([&core, state = state_](mono_ms) {
         if (std::exchange(state->version_told, true)) return;
         core.tell(notice::version, status::undecodable,
                   "cache \"" + state->name + "\" holds values of two formats: raise its version");
     });
-    return enter(c, fill_mode::alone, {}, policy.coalesce);
+    auto begun = enter(c, fill_mode::alone, {}, policy.coalesce);
+    if (begun) core.turns.post(std::move(news));
+    return begun;
 }
 
 result<std::uint64_t> cache::get(const call& c) {
@@ -176,21 +182,22 @@ void cache::detach(std::string_view key) const {
     state_->stats.add(stat::detached, owner_->core->flights->detach(state_->space, key));
 }
 
-result<std::uint64_t> cache::change(const call& c, writes::request r) {
+result<std::uint64_t> cache::change(const call& c, writes::request what) {
     client_core& core = *owner_->core;
+    const auto r = std::make_shared<writes::request>(std::move(what));
+    r->cache = state_;
+    r->names = names_of(c.key);
+    r->policy = c.policy ? c.policy : policy_;
+    loop::errand task([&core, r](mono_ms at) {
+        core.fetches.detached(r->cache->space, r->names->store_key, at);
+        core.changes.begin(std::move(*r), at);
+    });
     const single_flight::visitor who{c.home, c.tag};
     const single_flight::entry how{{state_->space, kind_write, {}, c.key}, false, true, false};
-    auto t = core.flights->enter(how, who);
+    const auto t = core.flights->enter(how, who);
     if (t.what != single_flight::ticket::kind::leads) return fail(status::closed, "the client is closed");
     detach(c.key);
-    r.flight = t.flight;
-    r.cache = state_;
-    r.names = names_of(c.key);
-    r.policy = c.policy ? c.policy : policy_;
-    auto task = [&core, r = std::move(r)](mono_ms at) mutable {
-        core.fetches.detached(r.cache->space, r.names->store_key, at);
-        core.changes.begin(std::move(r), at);
-    };
+    r->flight = t.flight;
     const bool posted = c.helped ? core.turns.post_for_help(std::move(task)) : core.turns.post(std::move(task));
     if (!posted) core.flights->drop(t.flight);
     return t.op;

@@ -51,7 +51,7 @@ class cache {
 
   private:
     result<std::uint64_t> enter(const call& c, fill_mode mode, const token& generation, bool joins);
-    result<std::uint64_t> change(const call& c, writes::request r);
+    result<std::uint64_t> change(const call& c, writes::request what);
     [[nodiscard]] std::optional<error> refuse(const call& c, bool needs_ttl) const;
     [[nodiscard]] std::shared_ptr<const key_names> names_of(std::string_view key) const;
     void detach(std::string_view key) const;

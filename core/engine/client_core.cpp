@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "engine/client_core.hpp"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "protocol/fill_machine.hpp"
@@ -8,17 +10,24 @@
 namespace stn {
 
 std::shared_ptr<client_core> client_core::make(client_parts parts) {
+    auto core = make_still(std::move(parts));
+    core->start();
+    return core;
+}
+
+std::shared_ptr<client_core> client_core::make_still(client_parts parts) {
     if (!parts.make_fill) {
         parts.make_fill = [](fill_setup s) { return std::make_unique<fill_machine>(std::move(s)); };
     }
-    const bool threaded = parts.threaded;
-    const bool manual = parts.manual != nullptr;
     auto core = std::make_shared<client_core>(std::move(parts));
     core->flights->owner = core;
-    core->parts_.link->set_ring([raw = core.get()] { raw->turns.ring(); });
-    if (manual) core->parts_.manual->watch(core->turns);
-    if (threaded) core->turns.start(core, manual);
     return core;
+}
+
+void client_core::start() {
+    parts_.link->set_ring([this] { turns.ring(); });
+    if (parts_.manual) parts_.manual->watch(turns);
+    if (parts_.threaded) turns.start(shared_from_this(), parts_.manual != nullptr);
 }
 
 client_core::client_core(client_parts parts)
@@ -32,7 +41,8 @@ client_core::client_core(client_parts parts)
       commands(*parts_.link, *parts_.chance, totals, *this),
       fetches(*this),
       changes(*this),
-      alarms(*this) {
+      alarms(*this),
+      client_closed(outcome_error(fail(status::closed, "the client is closed"))) {
     close_timer_.core = this;
     fetches.down_slots.set_bound(settings.max_loads_down);
 }
@@ -45,6 +55,10 @@ client_core::~client_core() {
 void client_core::on_turn(mono_ms now) {
     server_offset.store(commands.server_time(now) - now);
     commands.poll(now);
+    if (look_round_.exchange(false)) {
+        fetches.look_round(now);
+        alarms.look_round();
+    }
     if (close_begun_) try_finish(now);
 }
 
@@ -92,17 +106,19 @@ event client_core::answer_event(const caller& who, const outcome_ptr& how, serve
     return e;
 }
 
-std::uint32_t client_core::deliver(std::vector<caller> who, const outcome_ptr& how) {
+std::uint32_t client_core::deliver(std::span<const caller> who, const outcome_ptr& how) noexcept {
     const server_ms server_now = time.now_ms() + server_offset.load();
     std::uint32_t shared = 0;
-    outbox mail;
-    for (caller& c : who) {
-        event e = answer_event(c, how, server_now);
-        if (e.host_ref != 0) ++shared;
-        mail.add(std::move(c.home), std::move(e));
+    totals.add(stat::events, who.size());
+    for (auto first = who.begin(); first != who.end();) {
+        const auto last = std::find_if(first, who.end(), [&](const caller& c) { return c.home != first->home; });
+        first->home->push(first, last, [&](const caller& c) {
+            event e = answer_event(c, how, server_now);
+            if (e.host_ref != 0) ++shared;
+            return e;
+        });
+        first = last;
     }
-    totals.add(stat::events, mail.size());
-    mail.deliver();
     return shared;
 }
 
@@ -115,11 +131,28 @@ void client_core::mail(std::vector<caller> who, const outcome_ptr& how, mono_ms 
     }
 }
 
-void client_core::after_leave(const single_flight::left_behind& l) {
+void client_core::after_leave(const single_flight::left_behind& l) noexcept {
     if (!l.machine || l.left != 0) return;
-    turns.post([this, id = l.flight_id](mono_ms now) {
-        if (const auto run = fetches.find(id)) run->check_callers(now);
-    });
+    try {
+        turns.post([this, id = l.flight_id](mono_ms now) {
+            if (const auto run = fetches.find(id)) run->check_callers(now);
+        });
+    } catch (const std::bad_alloc&) {
+        look_round();
+    }
+}
+
+void client_core::end_alarm(std::uint64_t flight) noexcept {
+    try {
+        turns.post([this, flight](mono_ms) { alarms.end(flight); });
+    } catch (const std::bad_alloc&) {
+        look_round();
+    }
+}
+
+void client_core::look_round() noexcept {
+    look_round_.store(true);
+    turns.ask();
 }
 
 // ---- caches and numbers
@@ -148,9 +181,9 @@ stat_block client_core::stats() const {
 
 // ---- the end
 
-void client_core::begin_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag) {
-    closing_.store(true);
-    const bool posted = turns.post([this, deadline_ms, home, tag](mono_ms now) {
+loop::errand client_core::word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home,
+                                        std::uint64_t tag) {
+    return loop::errand([this, deadline_ms, home = std::move(home), tag](mono_ms now) {
         if (home) closers_.push_back({home, tag});
         const mono_ms until = add_ms(now, deadline_ms);
         if (!close_begun_ || until < close_until_) {
@@ -161,6 +194,17 @@ void client_core::begin_close(std::int64_t deadline_ms, std::shared_ptr<event_qu
         close_when_idle_ = false;
         if (deadline_ms <= 0) finish_close(now);
     });
+}
+
+bool client_core::begin_close(loop::errand word) noexcept {
+    closing_.store(true);
+    return turns.post(std::move(word));
+}
+
+void client_core::begin_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag) {
+    promised done(home.get());
+    const bool posted = begin_close(word_of_close(deadline_ms, home, tag));
+    done.stands();
     if (!posted && home) {
         event e;
         e.kind = event_kind::done;
@@ -192,7 +236,7 @@ void client_core::finish_close(mono_ms now) {
     fetches.close(now);
     changes.close(now);
     alarms.clear();
-    mail(flights->close_all(), outcome_error(fail(status::closed, "the client is closed")), now);
+    mail(flights->close_all(), client_closed, now);
     for (auto& c : std::exchange(closers_, {})) {
         event e;
         e.kind = event_kind::done;
@@ -203,8 +247,10 @@ void client_core::finish_close(mono_ms now) {
     turns.stop();
 }
 
-client_handle::~client_handle() {
-    core->begin_close(0, nullptr, 0);
+std::shared_ptr<client_handle> client_handle::open(client_parts parts) {
+    auto handle = std::make_shared<client_handle>(client_core::make_still(std::move(parts)));
+    handle->core->start();
+    return handle;
 }
 
 } // namespace stn

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,20 +37,26 @@ struct client_parts {
 // are out; the host's handles hold a `client_handle`, whose end ends the client.
 class client_core final : public turned, public wire_listener, public std::enable_shared_from_this<client_core> {
   public:
-    static std::shared_ptr<client_core> make(client_parts parts);
+    static std::shared_ptr<client_core> make(client_parts parts); // and starts its thread
+    static std::shared_ptr<client_core> make_still(client_parts parts);
+    void start();
     explicit client_core(client_parts parts);
     ~client_core() override;
 
     // Refuses new work; done when running loads have answered or the deadline has passed. `home` gets
     // DONE; null: nobody wants to know.
     void begin_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag);
+    // The same in two steps, of which the second needs no memory. False: it is closed already.
+    [[nodiscard]] loop::errand word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home,
+                                             std::uint64_t tag);
+    bool begin_close(loop::errand word) noexcept;
     // Nobody can begin anything any more: ends, silently, with what is still running.
     void close_when_idle();
     [[nodiscard]] bool closing() const noexcept { return closing_.load(); }
     [[nodiscard]] bool closed() const noexcept { return closed_.load(); }
 
     // Events for callers that were taken out of a flight. Returns how many carry the host_ref.
-    std::uint32_t deliver(std::vector<caller> who, const outcome_ptr& how);
+    std::uint32_t deliver(std::span<const caller> who, const outcome_ptr& how) noexcept;
     [[nodiscard]] event answer_event(const caller& who, const outcome_ptr& how, server_ms server_now) const;
     // The same under the turn lock: they leave with the turn.
     void mail(std::vector<caller> who, const outcome_ptr& how, mono_ms now);
@@ -62,7 +69,9 @@ class client_core final : public turned, public wire_listener, public std::enabl
     void tell(notice what, status code, std::string text);
 
     // What an op left behind when its caller was taken out.
-    void after_leave(const single_flight::left_behind& l);
+    void after_leave(const single_flight::left_behind& l) noexcept;
+    // A flight of a group has ended with its alarm set.
+    void end_alarm(std::uint64_t flight) noexcept;
 
     // turned
     void on_turn(mono_ms now) override;
@@ -91,17 +100,21 @@ class client_core final : public turned, public wire_listener, public std::enabl
     flight_alarms alarms;
     notices told;
     std::atomic<std::int64_t> server_offset{0}; // server time - mono time, as last seen
+    const outcome_ptr client_closed;            // why everything ends in the end
 
   private:
     struct close_timer final : timer {
         client_core* core = nullptr;
         void due(mono_ms now) override { core->finish_close(now); }
     };
+    // For want of memory to say where: the loop looks at everything.
+    void look_round() noexcept;
     void try_finish(mono_ms now);
     void finish_close(mono_ms now);
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> closed_{false};
+    std::atomic<bool> look_round_{false};
     std::atomic<std::uint32_t> next_space_{1};
     mutable std::mutex caches_mutex_;
     std::map<std::string, std::shared_ptr<cache_state>, std::less<>> caches_; // caches_mutex_
@@ -113,14 +126,21 @@ class client_core final : public turned, public wire_listener, public std::enabl
     mono_ms close_until_ = 0;
 };
 
-// What the host's handles share: the client ends with the last of them.
+// What the host's handles share: the client ends with the last of them, and has the word for it ready.
 class client_handle {
   public:
-    explicit client_handle(std::shared_ptr<client_core> of) : core(std::move(of)) {}
-    ~client_handle();
+    explicit client_handle(std::shared_ptr<client_core> of)
+        : core(std::move(of)),
+          word_of_close_(core->word_of_close(0, nullptr, 0)) {}
+    ~client_handle() { core->begin_close(std::move(word_of_close_)); }
+    // A client that runs; there is no thread if there is no handle.
+    static std::shared_ptr<client_handle> open(client_parts parts);
     client_handle(const client_handle&) = delete;
     client_handle& operator=(const client_handle&) = delete;
     const std::shared_ptr<client_core> core;
+
+  private:
+    loop::errand word_of_close_;
 };
 
 } // namespace stn

@@ -116,4 +116,21 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     void* ud_ = nullptr;
 };
 
+// A promise for as long as an operation is being begun: taken back unless it stands in the end.
+class promised {
+  public:
+    explicit promised(event_queue* to) : to_(to) {
+        if (to_ != nullptr) to_->promise();
+    }
+    ~promised() {
+        if (to_ != nullptr) to_->unpromise();
+    }
+    promised(const promised&) = delete;
+    promised& operator=(const promised&) = delete;
+    void stands() noexcept { to_ = nullptr; }
+
+  private:
+    event_queue* to_;
+};
+
 } // namespace stn

@@ -512,22 +512,27 @@ void fills::on_message(std::string_view payload, mono_ms now) {
     });
 }
 
-void fills::on_subscribed(mono_ms now) {
+std::vector<std::shared_ptr<fill_run>> fills::all() const {
     std::vector<std::shared_ptr<fill_run>> all;
     for (const auto& [id, run] : runs_) all.push_back(run);
     std::ranges::sort(all, {}, &fill_run::id);
-    for (const auto& run : all) run->feed(fill_input::kind::resubscribed, now);
+    return all;
+}
+
+void fills::on_subscribed(mono_ms now) {
+    for (const auto& run : all()) run->feed(fill_input::kind::resubscribed, now);
 }
 
 void fills::detached(std::uint32_t, std::string_view store_key, mono_ms now) {
     each_of(std::string(store_key), [&](fill_run& run) { run.feed(fill_input::kind::detached, now); });
 }
 
+void fills::look_round(mono_ms now) {
+    for (const auto& run : all()) run->check_callers(now);
+}
+
 void fills::close(mono_ms now) {
-    std::vector<std::shared_ptr<fill_run>> all;
-    for (const auto& [id, run] : runs_) all.push_back(run);
-    std::ranges::sort(all, {}, &fill_run::id);
-    for (const auto& run : all) run->close(now);
+    for (const auto& run : all()) run->close(now);
 }
 
 bool fills::busy() const {

@@ -148,6 +148,8 @@ class fills {
     void on_subscribed(mono_ms now);
     // An invalidation here: machines of the key learn of it.
     void detached(std::uint32_t space, std::string_view store_key, mono_ms now);
+    // Callers have left, nobody knows where.
+    void look_round(mono_ms now);
     void close(mono_ms now);
     // Loads the host still runs, and fills not yet answered.
     [[nodiscard]] bool busy() const;
@@ -163,6 +165,7 @@ class fills {
     std::map<token, std::uint64_t> own_tokens; // leases this client holds -> flight
 
   private:
+    [[nodiscard]] std::vector<std::shared_ptr<fill_run>> all() const; // by their numbers
     template <class Do> void each_of(const std::string& store_key, Do&& act);
 
     client_core& core_;

@@ -2,6 +2,7 @@
 #include "engine/flight_alarms.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "engine/client_core.hpp"
 
@@ -29,6 +30,14 @@ void flight_alarms::end(std::uint64_t flight) {
 
 void flight_alarms::clear() {
     while (!set_.empty()) end(set_.begin()->first);
+}
+
+void flight_alarms::look_round() {
+    std::vector<std::uint64_t> over;
+    for (const auto& [flight, one] : set_) {
+        if (core_.flights->deserted(one->flight)) over.push_back(flight);
+    }
+    for (const std::uint64_t flight : over) end(flight);
 }
 
 void flight_alarms::due(alarm& a, mono_ms now) {

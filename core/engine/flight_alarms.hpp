@@ -22,6 +22,8 @@ class flight_alarms {
     // The flight has ended.
     void end(std::uint64_t flight);
     void clear();
+    // Ends those of flights that have ended without saying so.
+    void look_round();
 
   private:
     struct alarm final : timer {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "engine/group.hpp"
 
+#include <functional>
+#include <new>
+#include <span>
 #include <utility>
 
 #include "engine/wait_graph.hpp"
@@ -19,6 +22,13 @@ std::optional<error> refuse_key(std::string_view key) {
     return std::nullopt;
 }
 
+// Never destroyed: threads may outlive main.
+const outcome_ptr& no_successor() {
+    static const auto* const why = new outcome_ptr(
+        outcome_error(fail(status::no_memory, "the flight was given up, and there was no memory to hand it on")));
+    return *why;
+}
+
 } // namespace
 
 flight_lead::flight_lead(std::shared_ptr<client_handle> owner, single_flight::ref flight, std::uint64_t number,
@@ -35,18 +45,34 @@ flight_lead::~flight_lead() {
 }
 
 // What must be forgotten with the flight.
-void flight_lead::over(bool alarm) {
-    client_core& core = *owner_->core;
+void flight_lead::over(bool alarm) noexcept {
     wait_graph::of_process().drop(within_, flight_.id);
-    if (alarm) core.turns.post([&core, id = flight_.id](mono_ms) { core.alarms.end(id); });
+    if (alarm) owner_->core->end_alarm(flight_.id);
 }
 
-std::uint32_t flight_lead::tell(std::vector<caller> who, outcome how) {
-    const auto owned = std::make_shared<outcome>(std::move(how));
-    owned->from = source::flight;
-    owned->host_scope = scope_;
-    owned->payload = owned->storage;
-    return owner_->core->deliver(std::move(who), owned);
+outcome_ptr flight_lead::owned(outcome how) const {
+    const auto one = std::make_shared<outcome>(std::move(how));
+    one->from = source::flight;
+    one->host_scope = scope_;
+    one->payload = one->storage;
+    return one;
+}
+
+flight_lead::ending flight_lead::end(const outcome_ptr& how, std::uint32_t& shared) {
+    shared = 0;
+    if (finished_.load()) return ending::already;
+    bool wanted = false;
+    const auto first = [&](std::uint32_t waiting) {
+        wanted = waiting != 0 && !how;
+        return !wanted && !finished_.exchange(true);
+    };
+    client_core& core = *owner_->core;
+    const auto done = core.flights->finish_load(flight_, number_, std::ref(first));
+    if (!done) return wanted ? ending::wanted : ending::already;
+    held_ = false;
+    if (how) shared = core.deliver(done->who, how);
+    over(done->alarm);
+    return ending::over;
 }
 
 bool flight_lead::detach(std::uint32_t& waiters) {
@@ -60,7 +86,7 @@ bool flight_lead::detach(std::uint32_t& waiters) {
     return true;
 }
 
-void flight_lead::hand_on() {
+void flight_lead::hand_on() noexcept {
     client_core& core = *owner_->core;
     if (!core.flights->end_load(flight_, number_)) return;
     wait_graph::of_process().drop(within_, flight_.id);
@@ -69,18 +95,34 @@ void flight_lead::hand_on() {
         over(core.flights->alarm_set(flight_));
         return;
     }
-    core.totals.add(stat::promotions);
-    core.flights->hold(flight_);
     event e;
     e.kind = event_kind::flight;
     e.tag = to->tag;
-    e.lead = std::make_shared<flight_lead>(owner_, flight_, number_ + 1, to->home->scope(), to->within);
+    try {
+        e.lead = std::make_shared<flight_lead>(owner_, flight_, number_ + 1, to->home->scope(), to->within);
+    } catch (const std::bad_alloc&) {
+        for (; to; to = core.flights->promote(flight_, number_ + 1, nullptr)) {
+            wait_graph::of_process().drop(to->within, flight_.id);
+            core.deliver(std::span(&*to, 1), no_successor());
+        }
+        core.flights->end_load(flight_, number_ + 1);
+        over(core.flights->alarm_set(flight_));
+        return;
+    }
+    core.flights->hold(flight_);
+    core.totals.add(stat::promotions);
     to->home->push(std::move(e));
 }
 
 std::uint64_t flight_lead::open_scope() {
     owner_->core->flights->open_scope(flight_);
     return flight_.id;
+}
+
+group::group(std::shared_ptr<client_handle> owner)
+    : owner_(std::move(owner)),
+      space_(owner_->core->new_space()) {
+    static_cast<void>(no_successor()); // from now on it is there
 }
 
 std::optional<error> group::join(std::string_view key, std::int64_t deadline_ms, std::uint64_t within,
@@ -98,26 +140,29 @@ std::optional<error> group::join(std::string_view key, std::int64_t deadline_ms,
     single_flight::visitor who{home, tag, within};
     who.no_wait = deadline_ms == 0;
     if (deadline_ms > 0 && deadline_ms != forever_ms) who.deadline = add_ms(core.time.now_ms(), deadline_ms);
-    auto t = core.flights->enter({{space_, 0, {}, key}, true, false, false}, who);
+    bool posted = true;
+    const auto first = [&](const single_flight::ticket& t) {
+        if (t.what == single_flight::ticket::kind::leads) return;
+        posted = core.turns.post_for_help([&core, f = t.flight, at = *t.alarm](mono_ms) { core.alarms.set(f, at); });
+    };
+    const auto t = core.flights->enter({{space_, 0, {}, key}, true, false, false}, who, std::ref(first));
     using kind = single_flight::ticket::kind;
     switch (t.what) {
     case kind::leads: out.lead.emplace(owner_, t.flight, 1U, home->scope(), within); return std::nullopt;
     case kind::joined:
         out.op = t.op;
-        if (t.alarm) {
-            const bool posted =
-                core.turns.post([&core, f = t.flight, at = *t.alarm](mono_ms) { core.alarms.set(f, at); });
-            if (!posted) core.flights->drop(t.flight);
-        }
+        if (t.alarm && !posted) core.flights->drop(t.flight);
+        if (t.alarm) core.turns.ring();
         return std::nullopt;
     case kind::no_wait: {
-        core.totals.add(stat::timeouts);
         event e;
         e.kind = event_kind::error;
         e.code = status::timeout;
         e.tag = tag;
         e.what =
             outcome_error(fail(status::timeout, "another caller leads, and this call does not wait", std::string(key)));
+        home->promise();
+        core.totals.add(stat::timeouts);
         out.op = single_flight::ended_op();
         home->push(std::move(e));
         return std::nullopt;

@@ -15,7 +15,8 @@
 
 namespace stn {
 
-// The duty to finish one run of a group; destroyed unfinished, it goes to who has waited longest.
+// The duty to finish one run of a group; destroyed unfinished, it goes to who has waited longest. If there
+// is no memory to hand it on, all who wait are told so.
 class flight_lead {
   public:
     flight_lead(std::shared_ptr<client_handle> owner, single_flight::ref flight, std::uint64_t number,
@@ -41,22 +42,21 @@ class flight_lead {
     }
     // The same, making the outcome only if somebody waits for it.
     template <std::invocable Make> bool finish(Make&& make, std::uint32_t& shared) {
-        shared = 0;
-        if (finished_.exchange(true)) return false;
-        auto done = owner_->core->flights->finish_load(flight_, number_);
-        held_ = false;
-        if (!done.who.empty()) shared = tell(std::move(done.who), std::forward<Make>(make)());
-        over(done.alarm);
-        return true;
+        ending e = end(nullptr, shared);
+        if (e == ending::wanted) e = end(owned(std::forward<Make>(make)()), shared);
+        return e == ending::over;
     }
     bool detach(std::uint32_t& waiters);
     std::uint64_t open_scope();
     [[nodiscard]] const std::shared_ptr<client_handle>& owner() const noexcept { return owner_; }
 
   private:
-    std::uint32_t tell(std::vector<caller> who, outcome how);
-    void hand_on();
-    void over(bool alarm);
+    enum class ending : std::uint8_t { over, already, wanted };
+    // Ends it, unless there is nothing to tell to those who wait: `wanted`.
+    ending end(const outcome_ptr& how, std::uint32_t& shared);
+    [[nodiscard]] outcome_ptr owned(outcome how) const;
+    void hand_on() noexcept;
+    void over(bool alarm) noexcept;
 
     std::shared_ptr<client_handle> owner_;
     single_flight::ref flight_; // held
@@ -70,9 +70,7 @@ class flight_lead {
 // Single-flight without a cache. Any thread; nothing blocks.
 class group {
   public:
-    explicit group(std::shared_ptr<client_handle> owner)
-        : owner_(std::move(owner)),
-          space_(owner_->core->new_space()) {}
+    explicit group(std::shared_ptr<client_handle> owner);
 
     struct joined {
         std::optional<flight_lead> lead; // set: this caller runs it

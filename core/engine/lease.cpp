@@ -2,6 +2,7 @@
 #include "engine/lease.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "engine/client_core.hpp"
@@ -19,7 +20,8 @@ lease::lease(std::shared_ptr<client_core> core, std::shared_ptr<fill_run> run, s
       tag_(holder.tag),
       within_(holder.within),
       leased_(leased),
-      fallback_(std::move(fallback)) {
+      fallback_(std::move(fallback)),
+      word_of_end_([run = run_, number](mono_ms now) { run->freed(number, now); }) {
     core_->flights->hold(flight_);
 }
 
@@ -44,7 +46,7 @@ void lease::mark_taken() noexcept {
 
 void lease::give_up() noexcept {
     core_->flights->end_load(flight_, number_);
-    core_->turns.post([run = run_, no = number_](mono_ms now) { run->freed(no, now); });
+    core_->turns.post(std::move(word_of_end_));
 }
 
 void lease::end_edge() noexcept {
@@ -52,7 +54,7 @@ void lease::end_edge() noexcept {
 }
 
 std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
-    if (answered_.exchange(true)) return std::nullopt;
+    if (answered_.load()) return std::nullopt;
     const mono_ms began = read_at_.load();
     const mono_ms now = core_->time.now_ms();
     how.delta_ms = static_cast<std::uint32_t>(std::clamp<mono_ms>(began < 0 ? 0 : now - began, 1, UINT32_MAX));
@@ -62,20 +64,27 @@ std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
     how.key = run_->key();
     how.why.key = how.key;
     const bool failed = how.code != status::ok && how.code != status::absent;
-    if (failed) run_->cache()->stats.add(stat::loads_failed);
     const auto owned = std::make_shared<outcome>(std::move(how));
     owned->payload = owned->storage;
     answered out{owned, 0};
+    promised news(told.home.get());
+    loop::errand result([run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
+
+    bool first = false;
     bool posted = false;
-    const auto hand_over = [&] {
-        posted = core_->turns.post(
-            [run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
+    const auto commit = [&] {
+        first = !answered_.exchange(true);
+        if (first) posted = core_->turns.post_for_help(std::move(result));
+        return first;
     };
-    if (auto who = core_->flights->answer_load(flight_, number_, hand_over)) {
+    auto who = core_->flights->answer_load(flight_, number_, std::ref(commit));
+    if (!who && !first && !commit()) return std::nullopt;
+    news.stands();
+    core_->turns.ring();
+    if (failed) run_->cache()->stats.add(stat::loads_failed);
+    if (who) {
         const bool spared = failed && fallback_ && out.how->created < fallback_->created + run_->policy().ttl_ms;
-        out.shared = core_->deliver(std::move(*who), spared ? fallback_ : out.how);
-    } else {
-        hand_over();
+        out.shared = core_->deliver(*who, spared ? fallback_ : out.how);
     }
     end_edge();
     if (!posted && told.home) {
@@ -83,7 +92,7 @@ std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
         e.kind = event_kind::error;
         e.code = status::closed;
         e.tag = told.tag;
-        e.what = outcome_error(fail(status::closed, "the client is closed"));
+        e.what = core_->client_closed;
         told.home->push(std::move(e));
     }
     return out;
@@ -98,7 +107,7 @@ bool lease::detach(std::uint32_t& waiters) {
     if (answered_.load()) return false;
     waiters = core_->flights->detach_holder(flight_, number_, [this] {
         answered_.store(true);
-        core_->turns.post([run = run_, no = number_](mono_ms now) { run->freed(no, now); });
+        core_->turns.post(std::move(word_of_end_));
     });
     return true;
 }

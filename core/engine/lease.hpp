@@ -8,6 +8,7 @@
 
 #include "engine/event.hpp"
 #include "engine/event_queue.hpp"
+#include "engine/loop.hpp"
 #include "engine/single_flight.hpp"
 
 namespace stn {
@@ -15,7 +16,8 @@ namespace stn {
 class client_core;
 class fill_run;
 
-// The host's end of a load: answer once, or be destroyed without an answer, which gives it up.
+// The host's end of a load: answer once, or be destroyed without an answer, which gives it up. That is
+// never lost: the word to the loop is ready from the start.
 class lease {
   public:
     enum class state : std::int32_t { live = 1, revoked = 2, ended = 3 };
@@ -69,6 +71,7 @@ class lease {
     const std::uint64_t within_;
     const bool leased_;
     const outcome_ptr fallback_; // for those who joined, better than an error
+    loop::errand word_of_end_;   // given up; moved away by who sets answered_
     std::atomic<mono_ms> read_at_{-1};
     std::atomic<bool> taken_{false};
     std::atomic<bool> answered_{false};

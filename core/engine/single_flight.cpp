@@ -68,14 +68,13 @@ std::shared_ptr<single_flight> single_flight::by_op(std::uint64_t op) {
     return no < r.tables.size() ? r.tables[no].lock() : nullptr;
 }
 
-std::vector<std::shared_ptr<single_flight>> single_flight::all() {
-    std::vector<std::shared_ptr<single_flight>> out;
+std::shared_ptr<single_flight> single_flight::next_table(std::size_t& number) noexcept {
     registry& r = tables();
     const std::lock_guard lock(r.mutex);
-    for (auto& t : r.tables) {
-        if (auto live = t.lock()) out.push_back(std::move(live));
+    while (number < r.tables.size()) {
+        if (auto live = r.tables[number++].lock()) return live;
     }
-    return out;
+    return nullptr;
 }
 
 std::uint64_t single_flight::op_of(const shard& s, const table::seat& seat) const noexcept {
@@ -89,44 +88,79 @@ single_flight::ticket single_flight::refused(ticket::kind why) {
     return t;
 }
 
-single_flight::ticket single_flight::enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s) {
+single_flight::ticket single_flight::enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s,
+                                                  wait_graph* edges, const first_step& first) {
     if (closed_.load(std::memory_order_relaxed)) return refused(ticket::kind::closed);
     ticket t;
     table::flight* f = how.joins ? s.flights.find(how.key, hash) : nullptr;
-    const bool leads = f == nullptr;
-    if (!leads && who.no_wait && (f->extra.busy || f->extra.in_line || !how.machine)) {
-        return refused(ticket::kind::no_wait);
-    }
-    if (leads) {
-        f = s.flights.open(how.key, hash, how.joins);
-        f->extra.machine = how.machine;
-        f->extra.exempt = who.within != 0;
-        t.what = ticket::kind::leads;
-    }
-    t.flight = ref{f, &s, f->id};
-    if (!how.machine) ++(leads ? s.opened : s.joined);
-    if (leads && !how.leader_waits) {
-        f->extra.lease_no = 1;
-        f->extra.scope = who.home->scope();
+    if (f != nullptr) {
+        if (who.no_wait && (f->extra.busy || f->extra.in_line || !how.machine)) {
+            return refused(ticket::kind::no_wait);
+        }
+        t.flight = ref{f, &s, f->id};
+        settle_in(how, who, s, edges, first, t);
         return t;
     }
-    t.op = op_of(s, *s.flights.join(
-                        *f, caller{who.home, who.tag, who.within, f->id, who.deadline, who.refresh, who.no_wait, leads},
-                        who.deadline));
-    if (who.deadline < f->alarm) {
-        f->alarm = who.deadline;
-        t.alarm = who.deadline;
-        if (!leads) s.flights.hold(*f); // for whoever sets the alarm
+    f = s.flights.open(how.key, hash, how.joins);
+    f->extra.machine = how.machine;
+    f->extra.exempt = who.within != 0;
+    t.what = ticket::kind::leads;
+    t.flight = ref{f, &s, f->id};
+    try {
+        settle_in(how, who, s, edges, first, t);
+    } catch (...) {
+        s.flights.unlist(*f);
+        s.flights.drop(*f);
+        throw;
     }
     return t;
 }
 
-single_flight::ticket single_flight::enter(const entry& how, visitor who) {
+// Gives the caller its place in the flight. If it throws, it has changed nothing.
+void single_flight::settle_in(const entry& how, const visitor& who, shard& s, wait_graph* edges,
+                              const first_step& first, ticket& t) {
+    const bool leads = t.what == ticket::kind::leads;
+    const bool waits = !leads || how.leader_waits;
+    table::flight& f = *t.flight.f;
+    table::seat* seat = nullptr;
+    promised answer(waits ? who.home.get() : nullptr);
+    bool edge = false;
+    try {
+        if (waits) {
+            seat = s.flights.join(
+                f, caller{who.home, who.tag, who.within, f.id, who.deadline, who.refresh, who.no_wait, leads},
+                who.deadline);
+            t.op = op_of(s, *seat);
+            if (who.deadline < f.alarm) t.alarm = who.deadline;
+        }
+        if (edges != nullptr && who.within != 0) {
+            edges->add_locked(who.within, f.id);
+            edge = true;
+        }
+        if (first && (leads || t.alarm)) first(t);
+    } catch (...) {
+        if (edge) edges->drop_locked(who.within, f.id);
+        if (seat != nullptr) s.flights.leave(seat);
+        throw;
+    }
+    answer.stands();
+    if (!how.machine) ++(leads ? s.opened : s.joined);
+    if (!waits) {
+        f.extra.lease_no = 1;
+        f.extra.scope = who.home->scope();
+    }
+    if (t.alarm) {
+        f.alarm = *t.alarm;
+        if (!leads) s.flights.hold(f); // for whoever sets the alarm
+    }
+}
+
+single_flight::ticket single_flight::enter(const entry& how, visitor who, const first_step& first) {
     const std::uint64_t hash = hash_of(how.key);
     shard& s = of(hash);
     if (who.within == 0) {
         const std::lock_guard lock(s.mutex);
-        return enter_locked(how, who, hash, s);
+        return enter_locked(how, who, hash, s, nullptr, first);
     }
     wait_graph& graph = wait_graph::of_process();
     const std::lock_guard edges(graph.mutex);
@@ -136,11 +170,7 @@ single_flight::ticket single_flight::enter(const entry& how, visitor who) {
         const table::flight* f = s.flights.find(how.key, hash);
         if (f != nullptr && graph.reaches_locked(f->id, who.within)) return refused(ticket::kind::would_deadlock);
     }
-    ticket t = enter_locked(how, who, hash, s);
-    if (who.within != 0 && (t.what == ticket::kind::leads || t.what == ticket::kind::joined)) {
-        graph.add_locked(who.within, t.flight.id);
-    }
-    return t;
+    return enter_locked(how, who, hash, s, &graph, first);
 }
 
 single_flight::left_behind single_flight::take_out(shard& s, table::seat* seat) {
@@ -169,17 +199,24 @@ std::optional<single_flight::left_behind> single_flight::leave(std::uint64_t op,
     return out;
 }
 
+std::optional<single_flight::left_behind> single_flight::leave_next(const event_queue* home, cursor& at) noexcept {
+    std::optional<left_behind> out;
+    for (; at.shard < shards_.size(); ++at.shard, at.seat = 0) {
+        shard& s = *shards_[at.shard];
+        const std::lock_guard lock(s.mutex);
+        table::seat* seat = s.flights.find_seat(at.seat, [home](const caller& who) { return who.home.get() == home; });
+        if (seat == nullptr) continue;
+        out = take_out(s, seat);
+        break;
+    }
+    if (out) wait_graph::of_process().drop(out->who.within, out->flight_id);
+    return out;
+}
+
 std::vector<single_flight::left_behind> single_flight::leave_queue(const event_queue* home) {
     std::vector<left_behind> out;
-    for (auto& s : shards_) {
-        const std::lock_guard lock(s->mutex);
-        std::vector<table::seat*> found;
-        s->flights.each_seat([&](table::seat& seat) {
-            if (seat.who.home.get() == home) found.push_back(&seat);
-        });
-        for (table::seat* seat : found) out.push_back(take_out(*s, seat));
-    }
-    for (const left_behind& l : out) wait_graph::of_process().drop(l.who.within, l.flight_id);
+    cursor at;
+    while (auto l = leave_next(home, at)) out.push_back(std::move(*l));
     return out;
 }
 
@@ -212,31 +249,34 @@ std::vector<caller> single_flight::take_all(const ref& f) {
 }
 
 std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std::uint64_t lease_no,
-                                                              const std::function<void()>& then) {
+                                                              const std::function<bool()>& first) {
     std::vector<caller> out;
     {
         const std::lock_guard lock(f.at->mutex);
         if (f.f->extra.lease_no != lease_no) return std::nullopt;
-        f.f->extra.lease_no = 0;
         out.reserve(f.f->waiting);
+        if (first && !first()) return std::nullopt;
+        f.f->extra.lease_no = 0;
         f.at->flights.take_all(*f.f, [&](caller who) { out.push_back(std::move(who)); });
         f.at->flights.unlist(*f.f);
-        if (then) then();
     }
     forget_edges(out);
     return out;
 }
 
-single_flight::finished single_flight::finish_load(const ref& f, std::uint64_t lease_no) {
+std::optional<single_flight::finished> single_flight::finish_load(const ref& f, std::uint64_t lease_no,
+                                                                  const std::function<bool(std::uint32_t)>& first) {
     finished out;
     bool scoped = false;
     {
         const std::lock_guard lock(f.at->mutex);
+        const bool answers = f.f->extra.lease_no == lease_no;
+        const std::uint32_t waiting = answers ? f.f->waiting : 0;
+        out.who.reserve(waiting);
+        if (!first(waiting)) return std::nullopt;
         out.alarm = f.f->alarm != forever_ms;
-        if (f.f->extra.lease_no == lease_no) {
-            out.answered = true;
+        if (answers) {
             f.f->extra.lease_no = 0;
-            out.who.reserve(f.f->waiting);
             f.at->flights.take_all(*f.f, [&](caller who) { out.who.push_back(std::move(who)); });
             f.at->flights.unlist(*f.f);
         }
@@ -408,6 +448,11 @@ std::uint32_t single_flight::waiting(const ref& f) const {
 bool single_flight::alarm_set(const ref& f) const {
     const std::lock_guard lock(f.at->mutex);
     return f.f->alarm != forever_ms;
+}
+
+bool single_flight::deserted(const ref& f) const {
+    const std::lock_guard lock(f.at->mutex);
+    return f.f->waiting == 0 && !f.f->listed;
 }
 
 void single_flight::hold(const ref& f) {

@@ -21,12 +21,16 @@
 // in one step, so nobody can join a flight that has been answered, and a caller that was taken out
 // cannot be cancelled, timed out or answered again.
 //
+// What may run out of memory comes before anything has happened: `enter` and the answers prepare all, let
+// the caller prepare the rest (`first`), and then change the table without needing more.
+//
 // Lock order: the wait graph's mutex (only for calls that come from inside a load) -> a shard's mutex -> the
-// loop's inbox.
+// loop's inbox, or a queue's mutex.
 // The client's turn lock may be held around both; it is never taken inside.
 namespace stn {
 
 class client_core;
+class wait_graph;
 
 struct caller {
     std::shared_ptr<event_queue> home;
@@ -99,7 +103,10 @@ class single_flight {
         bool refresh = false;
         bool no_wait = false;
     };
-    ticket enter(const entry& how, visitor who);
+    // `first` is called if this call leads or sets an alarm, before anybody can see that it has entered.
+    // If it throws, nobody has.
+    using first_step = std::function<void(const ticket&)>;
+    ticket enter(const entry& how, visitor who, const first_step& first = {});
 
     // Takes a caller out by its op; `left`: how many still wait there; `flight`: where it was (not held).
     struct left_behind {
@@ -110,24 +117,31 @@ class single_flight {
     };
     std::optional<left_behind> leave(std::uint64_t op, const event_queue* home);
 
-    // The callers of one queue, everywhere.
+    // The callers of one queue, one by one.
+    struct cursor {
+        std::size_t shard = 0;
+        std::size_t seat = 0;
+    };
+    std::optional<left_behind> leave_next(const event_queue* home, cursor& at) noexcept;
     std::vector<left_behind> leave_queue(const event_queue* home);
     // Every caller of every flight; nobody enters from now on unless `only_within`.
     std::vector<caller> close_all();
 
     // Answers: everybody out, and off the list.
     std::vector<caller> take_all(const ref& f);
-    // The same for the load numbered `lease_no`; nothing if it may not answer any more. `then` is called
-    // before anybody can start the key's next flight: what it posts comes before that flight's first look.
+    // The same for the load numbered `lease_no`; nothing if it may not answer any more. `first` is called
+    // before anybody is taken out or can start the key's next flight: what it posts comes before that
+    // flight's first look. False: it is not to be answered.
     std::optional<std::vector<caller>> answer_load(const ref& f, std::uint64_t lease_no,
-                                                   const std::function<void()>& then = {});
+                                                   const std::function<bool()>& first = {});
     // The same for who holds the flight, and lets go of it in the same step: the end of a group's flight.
+    // `first` hears how many will be taken out.
     struct finished {
         std::vector<caller> who;
-        bool answered = false; // the load could still answer
-        bool alarm = false;    // somebody still means to look at the deadlines
+        bool alarm = false; // somebody still means to look at the deadlines
     };
-    finished finish_load(const ref& f, std::uint64_t lease_no);
+    std::optional<finished> finish_load(const ref& f, std::uint64_t lease_no,
+                                        const std::function<bool(std::uint32_t)>& first);
     // Gives a load up. False if it could not answer anyway.
     bool end_load(const ref& f, std::uint64_t lease_no);
     // The holder's caller has gone; 0: the load is given up and the flight off the list, in one step.
@@ -158,6 +172,8 @@ class single_flight {
     [[nodiscard]] extra look(const ref& f) const;
     [[nodiscard]] std::uint32_t waiting(const ref& f) const;
     [[nodiscard]] bool alarm_set(const ref& f) const;
+    // Nobody waits, and nobody can join.
+    [[nodiscard]] bool deserted(const ref& f) const;
     void hold(const ref& f);
     [[nodiscard]] std::size_t live();
     // Flights and joins of groups; caches count their own.
@@ -171,14 +187,18 @@ class single_flight {
     // The number of a call that ended before it could wait.
     [[nodiscard]] static std::uint64_t ended_op();
     static std::shared_ptr<single_flight> by_op(std::uint64_t op);
-    static std::vector<std::shared_ptr<single_flight>> all();
+    // The table of that number or the next there is; `number` moves behind it. Null: no more.
+    static std::shared_ptr<single_flight> next_table(std::size_t& number) noexcept;
     static std::shared_ptr<single_flight> make();
 
   private:
     shard& of(std::uint64_t hash) noexcept { return *shards_[hash >> 60]; }
     std::uint64_t op_of(const shard& s, const table::seat& seat) const noexcept;
     static ticket refused(ticket::kind why);
-    ticket enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s);
+    ticket enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s, wait_graph* edges,
+                        const first_step& first);
+    void settle_in(const entry& how, const visitor& who, shard& s, wait_graph* edges, const first_step& first,
+                   ticket& t);
     left_behind take_out(shard& s, table::seat* seat);
     static void forget_edges(const std::vector<caller>& out);
 

@@ -32,9 +32,13 @@ bool wait_graph::add(std::uint64_t from, std::uint64_t to) {
     return true;
 }
 
-void wait_graph::drop(std::uint64_t from, std::uint64_t to) {
+void wait_graph::drop(std::uint64_t from, std::uint64_t to) noexcept {
     if (from == 0) return;
     const std::lock_guard lock(mutex);
+    drop_locked(from, to);
+}
+
+void wait_graph::drop_locked(std::uint64_t from, std::uint64_t to) noexcept {
     const auto it = edges_.find(from);
     if (it == edges_.end()) return;
     if (const auto one = it->second.find(to); one != it->second.end()) it->second.erase(one);

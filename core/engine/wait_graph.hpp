@@ -31,7 +31,7 @@ class wait_graph {
 
     // False: that would close a circle.
     bool add(std::uint64_t from, std::uint64_t to);
-    void drop(std::uint64_t from, std::uint64_t to);
+    void drop(std::uint64_t from, std::uint64_t to) noexcept;
 
     // Leases of this process, by token.
     void hold(const token& lease, std::uint64_t flight);
@@ -43,6 +43,7 @@ class wait_graph {
     [[nodiscard]] bool is_open_locked(std::uint64_t flight) const { return open_.contains(flight); }
     [[nodiscard]] bool reaches_locked(std::uint64_t from, std::uint64_t to) const;
     void add_locked(std::uint64_t from, std::uint64_t to) { edges_[from].insert(to); }
+    void drop_locked(std::uint64_t from, std::uint64_t to) noexcept;
 
   private:
     std::atomic<std::size_t> open_count_{0};

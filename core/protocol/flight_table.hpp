@@ -194,10 +194,13 @@ template <class Caller, class Extra> class flight_table {
         }
     }
 
-    template <class See> void each_seat(See&& see) {
-        for (seat& s : seats_) {
-            if (s.in != nullptr) see(s);
+    // The first caller, from seat `from` on, of whom `which` is true; `from` moves there.
+    template <class Which> seat* find_seat(std::size_t& from, Which&& which) {
+        for (; from < seats_.size(); ++from) {
+            seat& s = seats_[from];
+            if (s.in != nullptr && which(s.who)) return &s;
         }
+        return nullptr;
     }
 
     [[nodiscard]] std::size_t live() const noexcept { return live_; }
