@@ -46,8 +46,10 @@ struct op_entry {
     int answers = 0;
     bool excused = false; // its process died
     bool no_wait = false;
+    bool forced = false;
     mono_ms deadline = forever_ms; // on the node's clock
     micros began = 0;
+    micros ended = never; // answered
     std::int64_t floor = 0;       // versions below it were deleted by this process before the call
     std::int64_t floor_stale = 0; // versions below it may only come marked stale
     std::int64_t version = 0;     // invalidations: what the source was changed to

@@ -112,8 +112,9 @@ void host::take(event& e) {
     }
     if (e.kind == event_kind::lease) begin_load(e);
     const op_entry* o = w_.history.op(e.tag);
-    if (e.kind == event_kind::value && (o->kind == op_kind::fetch || o->kind == op_kind::refetch) && !w_.draining &&
-        dice_.one_in(w_.opt.reject_one_in)) {
+    if (e.kind != event_kind::value || w_.draining || w_.opt.reject_one_in == 0) return;
+    if ((o->kind == op_kind::fetch && dice_.one_in(w_.opt.reject_one_in)) ||
+        (o->kind == op_kind::refetch && dice_.one_in(w_.opt.reject_again_one_in))) {
         w_.hit(fault::rejected);
         node_.refetch(e, *o, *this);
     }
@@ -131,6 +132,7 @@ void host::answered(std::uint64_t tag, const event& e) {
         w_.judged.broken(checker::answered_exactly_once, op_name(o->kind), " op ", tag, " was answered ", o->answers,
                          " times");
     }
+    o->ended = w_.when.now();
     check_deadline(*o);
     if (e.kind == event_kind::value || (e.kind == event_kind::absent && e.why != reason::miss)) check_value(*o, e);
     if (o->kind == op_kind::fill) {
@@ -172,6 +174,7 @@ void host::check_value(const op_entry& o, const event& e) {
     }
     w_.told.line("host", node_.name(), "   version ", s->version, " load ", s->load);
     w_.told.note(s->load);
+    if (o.forced && !e.what->stale && !load->put) check_forced(o, *load);
     if (load->put || load->no_fleet) return;
     if (s->version < o.floor) {
         w_.judged.broken(checker::read_your_invalidation, node_.name(), " was given version ", s->version, " of key ",
@@ -180,6 +183,26 @@ void host::check_value(const op_entry& o, const event& e) {
         w_.judged.broken(checker::read_your_invalidation, node_.name(), " was given version ", s->version, " of key ",
                          o.key, " unmarked after its own marking of ", o.floor_stale, " was acknowledged");
     }
+}
+
+// A forced call may have joined a flight that waits since an earlier one: the load must be younger than
+// the first of those. Creation times are told by estimates of the server's clock, which may be some
+// 150 ms wrong, or much more once it has leapt.
+void host::check_forced(const op_entry& o, const load_entry& load) {
+    if (w_.net.faults[static_cast<std::size_t>(fault::clock_jump)] != 0) return;
+    micros since = o.began;
+    for (bool earlier = true; earlier;) {
+        earlier = false;
+        for (const op_entry& other : w_.history.ops) {
+            if (!other.forced || other.node != o.node || other.key != o.key) continue;
+            if (other.began >= since || other.ended < since) continue;
+            since = other.began;
+            earlier = true;
+        }
+    }
+    if (load.began >= since - 500 * ms) return;
+    w_.judged.broken(checker::force_is_fresh, node_.name(), " forced a load of key ", o.key, " and was given load ",
+                     load.id, ", begun ", (o.began - load.began) / ms, " ms before");
 }
 
 // ---- loaders
@@ -215,11 +238,11 @@ void host::begin_load(event& e) {
                              " run under one lease, ", brief(load.lease));
         }
     }
-    const fill_policy& p = of->values().policy();
+    const std::int64_t max_load = std::min(opt.policy.max_load_ms, opt.other.max_load_ms);
     std::int64_t takes = dice_.between(opt.load_low_ms, opt.load_high_ms);
     if (!w_.draining && dice_.one_in(opt.load_slow_one_in)) takes = dice_.between(1'000, 4'000);
     if (!w_.draining && dice_.one_in(opt.load_long_one_in)) {
-        takes = p.max_load_ms + dice_.between(100, 1'500);
+        takes = max_load + dice_.between(100, 1'500);
         w_.hit(fault::load_long);
     }
     running r;
@@ -227,7 +250,7 @@ void host::begin_load(event& e) {
     r.tag = e.tag;
     r.of = of;
     r.held = std::move(e.held);
-    r.overdue_at = add_ms(node_.time().now_ms(), p.max_load_ms);
+    r.overdue_at = add_ms(node_.time().now_ms(), max_load);
     r.ends = w_.when.now() + takes * ms;
     w_.told.line("host", node_.name(), " begins load ", load.id, " under ", brief(load.lease), " for ", takes, " ms");
     w_.when.at(w_.when.now() + dice_.between(0, takes * ms), *this, load_reads, load.id);

@@ -28,6 +28,8 @@ namespace stn::sim {
     X(waiter_looks, "who waits for a load elsewhere looks again by itself")                                       \
     X(right_value, "a value is the one that some load or put of that key made")                                   \
     X(fill_told_truly, "FILLED ok means that the value was stored")                                               \
+    X(force_is_fresh, "a forced fetch is answered by a load begun after it")                                     \
+    X(stats_agree, "the library counts the loads that the hosts have run")                                       \
     X(max_loads_kept, "no more loads at a time than max_loads")
 
 enum class checker : std::uint8_t {

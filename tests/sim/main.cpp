@@ -94,6 +94,7 @@ int run_one(const request& q) {
     options o = options::drawn(*q.seed, q.favoured);
     o.broken = q.broken;
     std::fputs(o.print().c_str(), stdout);
+    if (q.twice) static_cast<void>(run_seed(o, q.trace));
     const auto r = run_seed(o, q.trace);
     std::printf("faults:");
     for (std::size_t i = 0; i < fault_count; ++i) {

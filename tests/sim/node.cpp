@@ -27,6 +27,10 @@ client::client(world_parts& w, node& at, std::uint64_t seed) : w_(w), node_(at),
     if (at.without_fleet()) p.fleet = false;
     if (at.other_codec()) p.codec = 1;
     cache_ = std::make_unique<cache>(handle_, "c", p);
+    fill_policy q = w.opt.other;
+    q.fleet = p.fleet;
+    q.codec = p.codec;
+    other_ = std::make_shared<const fill_policy>(q);
     ring();
 }
 
@@ -181,6 +185,9 @@ std::uint64_t node::fetch(int key, host& from, std::uint64_t within) {
     c.key = name;
     c.within = within;
     c.home = from.queue();
+    const bool other = dice_.one_in(opt.other_one_in);
+    if (other) c.policy = now_->other();
+    const std::int64_t wait = (other ? opt.other : opt.policy).wait_ms;
     c.refresh = dice_.one_in(opt.refresh_one_in);
     c.no_store = dice_.one_in(opt.no_store_one_in);
     c.force = !c.no_store && dice_.one_in(opt.force_one_in);
@@ -195,10 +202,10 @@ std::uint64_t node::fetch(int key, host& from, std::uint64_t within) {
     op_entry o;
     o.kind = op_kind::fetch;
     o.key = key;
-    o.no_wait = c.deadline_ms == 0;
+    o.forced = c.force;
+    o.no_wait = c.deadline_ms == 0 || (c.deadline_ms < 0 && wait == 0);
     if (c.deadline_ms > 0) o.deadline = now + c.deadline_ms;
-    if (c.deadline_ms < 0 && opt.policy.wait_ms > 0) o.deadline = now + opt.policy.wait_ms;
-    if (c.deadline_ms < 0 && opt.policy.wait_ms < 0) o.deadline = now + 20'000;
+    if (c.deadline_ms < 0) o.deadline = now + (wait < 0 ? 20'000 : wait);
     if (o.no_wait) o.deadline = now + 10 * opt.settings.command_timeout_ms;
     return accept(o, from, [&](std::uint64_t tag) {
         c.tag = tag;

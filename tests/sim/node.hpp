@@ -55,6 +55,7 @@ class client final : public actor {
 
     [[nodiscard]] client_core& core() noexcept { return *core_; }
     [[nodiscard]] cache& values() noexcept { return *cache_; }
+    [[nodiscard]] const std::shared_ptr<const fill_policy>& other() const noexcept { return other_; }
     [[nodiscard]] link& wire() noexcept { return *link_; }
     [[nodiscard]] bool alive() const noexcept { return !dead_ && !ended_; }
     [[nodiscard]] bool fleet() const noexcept { return cache_->policy().fleet; }
@@ -69,6 +70,7 @@ class client final : public actor {
     std::shared_ptr<client_core> core_;
     std::shared_ptr<client_handle> handle_;
     std::unique_ptr<cache> cache_;
+    std::shared_ptr<const fill_policy> other_;
     link* link_ = nullptr; // the core's
     micros turn_at_ = never;
     bool dead_ = false;

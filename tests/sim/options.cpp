@@ -40,6 +40,14 @@ void draw_policy(options& o, dice& d) {
     if (p.fleet && d.one_in(15)) o.fleet_off_one_in = 4;
     o.two_codecs = d.one_in(12);
     if (p.max_load_ms < 60'000) o.load_long_one_in = static_cast<int>(d.between(10, 40));
+    o.other = p;
+    o.other.ttl_ms = one_of<std::int64_t>(d, {200, 1'000, 20'000});
+    o.other.soft_ttl_ms = d.one_in(2) ? o.other.ttl_ms / 2 : 0;
+    o.other.lease_ms = one_of<std::int64_t>(d, {0, 150, 2'000});
+    o.other.wait_ms = one_of<std::int64_t>(d, {-1, 0, 300});
+    o.other.error_ttl_ms = one_of<std::int64_t>(d, {0, 500});
+    o.other.max_load_ms = one_of<std::int64_t>(d, {p.max_load_ms, 60'000, 2'000});
+    o.other_one_in = one_of(d, {0, 0, 2, 6});
 }
 
 void draw_hosts(options& o, dice& d) {
@@ -54,7 +62,8 @@ void draw_hosts(options& o, dice& d) {
     o.load_detached_one_in = one_of(d, {0, 6, 30});
     o.load_nested_one_in = one_of(d, {0, 0, 5, 30});
     o.untaken_one_in = one_of(d, {0, 8, 40});
-    o.reject_one_in = one_of(d, {0, 0, 10, 60});
+    o.reject_one_in = one_of(d, {0, 0, 5, 30});
+    o.reject_again_one_in = one_of(d, {1, 3});
     o.slow_host_one_in = one_of(d, {0, 20, 60, 150});
     o.own_ttl_one_in = one_of(d, {0, 0, 6});
 }
@@ -137,11 +146,13 @@ void favour(variant which, options& o, dice& d) {
         weight(o, op_kind::invalidate) = 1;
         break;
     case variant::late_grant:
-        weight(o, fault::late_bytes) = 60;
-        weight(o, fault::delay) = 60;
-        o.settings.command_timeout_ms = 60;
+        o.fault_weights.fill(0);
+        weight(o, fault::delay) = 1;
         o.fault_gap = o.span / 80;
-        o.load_high_ms = 800;
+        o.settings.command_timeout_ms = 60;
+        o.policy.ttl_ms = 300;
+        o.load_low_ms = 200;
+        o.load_high_ms = 1'000;
         break;
     case variant::fill_blind: break;
     case variant::no_timer:
@@ -210,11 +221,14 @@ std::string options::print() const {
       << ", error_ttl_ms " << policy.error_ttl_ms << ", lease_ms " << policy.lease_ms << ", wait_ms " << policy.wait_ms
       << ", max_load_ms " << policy.max_load_ms << ", jitter " << policy.jitter << ", early " << policy.early
       << ", max_loads " << policy.max_loads << ", max_value " << policy.max_value << ", coalesce " << policy.coalesce
-      << ", fleet " << policy.fleet << ", fleet_off_one_in " << fleet_off_one_in << ", two_codecs " << two_codecs
+      << ", fleet " << policy.fleet << "\n  other policy, one in " << other_one_in << ": ttl_ms " << other.ttl_ms
+      << ", soft_ttl_ms " << other.soft_ttl_ms << ", error_ttl_ms " << other.error_ttl_ms << ", lease_ms "
+      << other.lease_ms << ", wait_ms " << other.wait_ms << ", max_load_ms " << other.max_load_ms
+      << "\n  processes: fleet_off_one_in " << fleet_off_one_in << ", two_codecs " << two_codecs
       << "\n  loads: ms " << load_low_ms << ".." << load_high_ms << ", one in: slow " << load_slow_one_in << ", long "
       << load_long_one_in << ", absent " << load_absent_one_in << ", fails " << load_fails_one_in << ", large "
       << load_large_one_in << ", freed " << load_freed_one_in << ", detached " << load_detached_one_in << ", nested "
-      << load_nested_one_in << ", untaken " << untaken_one_in << ", rejected " << reject_one_in << ", slow host "
+      << load_nested_one_in << ", untaken " << untaken_one_in << ", rejected " << reject_one_in << " then " << reject_again_one_in << ", slow host "
       << slow_host_one_in << ", own ttl " << own_ttl_one_in << "\n  calls, one in: refresh " << refresh_one_in
       << ", force " << force_one_in << ", no_store " << no_store_one_in << ", no_wait " << no_wait_one_in
       << ", cancelled " << cancel_one_in << ", helped " << helped_one_in << "; weights:";

@@ -54,9 +54,11 @@ struct options {
     client_settings settings;
 
     fill_policy policy;
+    fill_policy other; // of some calls
+    int other_one_in = 0;
     int fleet_off_one_in = 0; // processes that run without the fleet
     bool two_codecs = false;  // half the processes have another codec
-    std::int64_t own_ttl_one_in = 0;
+    int own_ttl_one_in = 0;
 
     std::int64_t load_low_ms = 5, load_high_ms = 300;
     int load_slow_one_in = 20; // 1 to 4 s
@@ -69,6 +71,7 @@ struct options {
     int load_nested_one_in = 20;
     int untaken_one_in = 60;
     int reject_one_in = 60;
+    int reject_again_one_in = 2; // the answer of a refetch
     int slow_host_one_in = 60; // reads
 
     std::array<int, static_cast<std::size_t>(op_kind::count_)> ops_weights{};

@@ -83,6 +83,11 @@ outcome_of_seed world::run() {
         out.stats.merge(n->stats());
         n->bury();
     }
+    const auto loads = static_cast<std::uint64_t>(
+        std::ranges::count_if(history_.loads, [](const load_entry& l) { return !l.put; }));
+    if (out.stats[stat::loads] != loads && judged_.found().empty()) {
+        judged_.broken(checker::stats_agree, loads, " loads were run, the library counts ", out.stats[stat::loads]);
+    }
     if (judged_.found().empty()) server_.last_look();
     out.found = judged_.found();
     out.faults = faults_;
