@@ -262,7 +262,8 @@ void link::submit(command_seq seq, command cmd, mono_ms) {
         now_->send(seq, std::move(cmd));
         if (armed_ && (script || !armed_->by_script)) {
             striking_ = *std::exchange(armed_, {});
-            net_.when.at(net_.when.now() + dice_.between(0, 2 * net_.opt.delay_high), *this, strike, attempt_);
+            const micros soon = dice_.one_in(2) ? 0 : dice_.between(0, 2 * net_.opt.delay_high);
+            net_.when.at(net_.when.now() + soon, *this, strike, attempt_);
         }
         break;
     }

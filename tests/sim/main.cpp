@@ -39,7 +39,7 @@ constexpr std::array variants{
 #undef SIM_VARIANT_TEXT
 };
 
-constexpr std::uint64_t bite_seeds = 400;
+constexpr std::uint64_t bite_seeds = 2'000; // at most
 constexpr std::uint64_t faults_at_least = 1'000;
 constexpr std::uint64_t visits_at_least = 100;
 constexpr std::uint64_t full_run = 10'000; // the floors hold for this many seeds

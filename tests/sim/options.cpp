@@ -131,18 +131,20 @@ void favour(variant which, options& o, dice& d) {
         o.load_high_ms = 800;
         o.slow_host_one_in = 0;
         break;
-    case variant::same_token:
+    case variant::same_token: // a late copy has to meet a key that nobody has taken since
         o.fault_weights.fill(0);
-        weight(o, fault::late_bytes) = 3;
+        weight(o, fault::late_bytes) = 4;
         weight(o, fault::message_dropped) = 1;
-        o.fault_gap = o.span / 200;
+        weight(o, fault::publish_refused) = 1;
         o.nodes = 3;
         o.burst = 1;
+        o.span = 40 * second;
+        o.fault_gap = o.span / 200;
         o.policy.ttl_ms = 300;
-        o.load_low_ms = 300;
-        o.load_high_ms = 1000;
+        o.load_low_ms = 200;
+        o.load_high_ms = 1'000;
         o.ops_weights.fill(0);
-        weight(o, op_kind::fetch) = 20;
+        weight(o, op_kind::fetch) = 4;
         weight(o, op_kind::invalidate) = 1;
         break;
     case variant::late_grant:

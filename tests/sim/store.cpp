@@ -232,7 +232,7 @@ void store::watch_refresh_key(const command& cmd, const reply& r) {
                           " was refreshed already, and its refresh lease is given out again");
         }
         one.holder = cmd.args[0];
-        one.until = std::max(one.until, now() + number(cmd.args[1]));
+        one.until = now() + number(cmd.args[1]);
         grant g;
         g.at = when_.now();
         g.generation = true;
