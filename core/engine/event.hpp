@@ -38,6 +38,7 @@ struct event {
     std::uint64_t host_ref = 0;
     outcome_ptr what;                  // value, absent, error
     std::shared_ptr<lease> held;       // lease, refresh
+    const lease* about = nullptr;      // revoked: only to compare
     std::shared_ptr<flight_lead> lead; // flight
     std::string text;                  // notice
     std::int64_t age_ms = -1;

@@ -201,6 +201,9 @@ bool event_queue::withdraw(const lease* which) noexcept {
     gone = std::move(*it);
     if (gone.terminal()) ++promised_;
     spare(it);
+    // What was told about it since goes with it.
+    const auto news = std::ranges::find_if(events_, [=](const event& e) { return e.about == which; });
+    if (news != events_.end()) spare(news);
     return true;
 }
 

@@ -333,6 +333,7 @@ void fill_run::revoke(reason why) {
     event e;
     e.kind = event_kind::revoked;
     e.tag = held->tag();
+    e.about = held.get();
     e.why = why;
     core_.turns.out.add(held->home(), std::move(e));
     core_.turns.out.bury(held);
