@@ -5,8 +5,8 @@
 # Installs what is missing, builds, and runs every test. The last line is `N passed, M failed`, over all suites;
 # a build, a crash or a time-out that fails counts as one. --quick is the stage dev only.
 #
-#   dev      g++ debug build; lint, unit, conformance, abi, fuzz, the examples
-#   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, some seeds of the simulator
+#   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the examples
+#   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, some seeds of sim
 #   tsan     ThreadSanitizer: unit, stress (this compiles the tests with clang++-19, warnings are errors)
 #   sim      release build; 10,000 seeds of the simulator; the stampede as in the demo
 #   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
@@ -138,6 +138,7 @@ stage_dev() {
   suite dev unit 300
   conformance dev
   suite dev abi 300
+  suite dev faults 300
   suite dev fuzz 300
   examples dev
 }
@@ -148,6 +149,7 @@ stage_asan() {
   suite asan stress 480
   conformance asan
   suite asan abi 300
+  suite asan faults 300
   suite asan sim 240 --seeds 200
 }
 

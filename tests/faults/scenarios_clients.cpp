@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <array>
+#include <cstring>
 #include <string>
+
+#include <pthread.h>
+#include <signal.h>
 
 #include <doctest/doctest.h>
 
@@ -28,6 +32,13 @@ void bad_duration(trial& t) {
 }
 
 void open_with(trial& t, const char* url, const char* options, std::int32_t wanted = STN_OK) {
+    sigset_t before{};
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+    t.unchanged([&] { // a thread that could not be started leaves no trace either
+        sigset_t now{};
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+        return std::memcmp(&before, &now, sizeof now) == 0;
+    });
     stn_client* made = nullptr;
     t.make(
         "stn_client_open", [&](stn_error** err) { return stn_client_open(url, options, &made, err); },
@@ -42,10 +53,16 @@ void open_private(trial& t) {
               R"({"prefix": "a", "command_timeout": "1s", "connect_timeout_ms": 5, "max_loads_down": 3})");
 }
 
+// No client, no store: another may be made of this name.
 void open_named(trial& t) {
-    // no client, no store: another may be made of this name
+    stn_client* made = nullptr;
     t.unchanged([] { return stn::open_memory_store("faults", stn::memory_clock::system).ok(); });
-    open_with(t, "memory://faults?clock=manual", nullptr);
+    t.make(
+        "stn_client_open",
+        [&](stn_error** err) { return stn_client_open("memory://faults?clock=manual", "{}", &made, err); },
+        [&] { return made == nullptr; });
+    const client_handle client(made);
+    CHECK(stn_client_close(made, 0, nullptr) == STN_OK);
 }
 
 void open_wrongly(trial& t) {

@@ -168,6 +168,7 @@ void free_alone(trial& t) {
     stage s;
     lease_handle held = s.lead(s.q.get(), "apple");
     t.make_silent("stn_lease_free", [&] { held.reset(); });
+    s.all_flights_end();
     CHECK(stn_event_kind(s.answer(s.q.get(), s.fetch(s.q.get(), "apple"))) == STN_EVENT_LEASE);
 }
 
@@ -183,11 +184,56 @@ void free_in_event(trial& t) {
     CHECK(stn_event_kind(s.answer(s.r.get(), waits)) == STN_EVENT_LEASE);
 }
 
+// A lease that nobody waits for: the value is stale, and this caller refreshes it.
+struct refresh {
+    stage s{"memory://?clock=manual"};
+    lease_handle held;
+
+    refresh() {
+        const auto stored = s.tag();
+        REQUIRE(stn_cache_put(s.cache.get(), nullptr, "apple", 5, "old", 3, -1, 100'000, 1'000, -1, s.q.get(), stored,
+                              nullptr, nullptr) == STN_OK);
+        s.owes(stored);
+        static_cast<void>(s.answer(s.q.get(), stored));
+        REQUIRE(stn_client_advance(s.client.get(), 50'000, nullptr) == STN_OK);
+        const auto tag = s.tag();
+        REQUIRE(stn_cache_fetch(s.cache.get(), nullptr, "apple", 5, -1, STN_FETCH_REFRESH, nullptr, s.q.get(), tag,
+                                nullptr, nullptr, nullptr) == STN_OK);
+        s.owes(tag);
+        CHECK(s.value(s.q.get(), tag) == "old");
+        stn_event* e = nullptr;
+        REQUIRE(stn_queue_next(s.q.get(), 20'000, &e, nullptr) == STN_OK);
+        s.read(e);
+        REQUIRE(stn_event_kind(e) == STN_EVENT_REFRESH);
+        held.reset(stn_event_take_lease(e));
+    }
+};
+
+void fulfil_refresh(trial& t) {
+    refresh r;
+    const auto tag = r.s.tag();
+    t.unchanged([&] { return r.s.stored("apple") == "old" && stn_lease_state(r.held.get()) == STN_LEASE_LIVE; });
+    t.make("stn_lease_fulfil", [&](stn_error** err) {
+        return stn_lease_fulfil(r.held.get(), "new", 3, -1, -1, -1, 0, r.s.q.get(), tag, nullptr, err);
+    });
+    r.s.owes(tag);
+    CHECK(stn_event_status(r.s.answer(r.s.q.get(), tag)) == STN_OK);
+    CHECK(r.s.stored("apple") == "new");
+}
+
+void free_refresh(trial& t) {
+    refresh r;
+    t.make_silent("stn_lease_free", [&] { r.held.reset(); });
+    CHECK(r.s.stored("apple") == "old");
+    r.s.all_flights_end();
+}
+
 constexpr std::array all{
     scenario{"stn_lease_fulfil", "with waiters in three queues", fulfil},
     scenario{"stn_lease_fulfil", "with nobody waiting", fulfil_alone},
     scenario{"stn_lease_fulfil", "after another answer", fulfil_again},
     scenario{"stn_lease_fulfil", "after the client was closed", fulfil_after_close},
+    scenario{"stn_lease_fulfil", "of a refresh", fulfil_refresh},
     scenario{"stn_lease_fulfil_absent", "with waiters in three queues", fulfil_absent},
     scenario{"stn_lease_fail", "with waiters in three queues", fail},
     scenario{"stn_lease_detach", "with nobody waiting", detach_alone},
@@ -196,6 +242,7 @@ constexpr std::array all{
     scenario{"stn_event_take_lease", "", take},
     scenario{"stn_lease_free", "unanswered, with waiters", free_it},
     scenario{"stn_lease_free", "unanswered, with nobody waiting", free_alone},
+    scenario{"stn_lease_free", "of a refresh", free_refresh},
     scenario{"stn_event_free", "with a lease inside", free_in_event},
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "stage.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include <doctest/doctest.h>
 
 #include "handles.hpp"
@@ -126,6 +129,12 @@ std::string stage::value(stn_queue* from, std::uint64_t tag) {
 
 std::size_t stage::flights() const {
     return client->handle->core->flights->live();
+}
+
+void stage::all_flights_end() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(long_ms);
+    while (flights() != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    CHECK(flights() == 0);
 }
 
 } // namespace faults

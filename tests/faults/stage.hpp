@@ -58,6 +58,7 @@ class stage {
 
     [[nodiscard]] std::string value(stn_queue* from, std::uint64_t tag);
     [[nodiscard]] std::size_t flights() const; // of this client that have not ended
+    void all_flights_end();                    // waits for it; the test fails when they do not
 
     client_handle client;
     cache_handle cache;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,6 +51,32 @@ TEST_CASE("every exported function has a scenario here, or cannot fail") {
     for (const std::string& name : names) CHECK_MESSAGE(known.contains(name), name, " has no scenario");
     for (const std::string_view name : known) {
         CHECK_MESSAGE(std::ranges::count(names, name) == 1, name, " is not exported any more");
+    }
+}
+
+// Whose bodies may not throw because all they do is to free.
+bool frees(std::string_view name) {
+    return name.ends_with("_free");
+}
+
+TEST_CASE("every entry is noexcept, and guards all that could throw") {
+    std::string code;
+    for (const auto& file : std::filesystem::directory_iterator(STN_SOURCE_DIR "/capi/src")) {
+        if (file.path().extension() != ".cpp") continue;
+        std::ifstream in(file.path());
+        code.append(std::istreambuf_iterator<char>(in), {});
+    }
+    for (const std::string& name : exported()) {
+        CAPTURE(name);
+        // a definition begins a line, and ends with a brace alone on one
+        const std::regex start("\\n[a-z][\\w *]*\\b" + name + R"(\([^{};]*\)([^{};]*)\{)");
+        std::smatch found;
+        REQUIRE(std::regex_search(code, found, start));
+        CHECK(found[1].str() == " noexcept ");
+        const std::string rest = found.suffix();
+        const std::string body = rest.substr(0, rest.find("\n}\n"));
+        const bool guarded = body.find("guarded(") != std::string::npos || body.find("quietly<") != std::string::npos;
+        CHECK(guarded != (cannot_fail.contains(name) || frees(name)));
     }
 }
 
