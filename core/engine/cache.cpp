@@ -82,6 +82,7 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
     const mono_ms now = core.time.now_ms();
     single_flight::visitor who{c.home, c.tag, c.within};
     who.refresh = c.refresh;
+    who.came = now;
     std::int64_t wait = c.deadline_ms;
     if (mode == fill_mode::peek) {
         if (wait <= 0) wait = core.settings.command_timeout_ms * (1 + schedule::look_resends);

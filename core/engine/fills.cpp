@@ -148,6 +148,13 @@ void fill_run::answer(const outcome_ptr& how, mono_ms now) {
         core_.mail(core_.flights->take_all(flight_), fallback_, now);
         return;
     }
+    if (mode_ == fill_mode::force && how->from == source::store) {
+        // A load that began before a caller came is no answer to him: he joined while this flight was waiting.
+        const mono_ms began =
+            how->created - static_cast<std::int64_t>(how->delta_ms) - (core_.commands.server_time(now) - now);
+        core_.mail(core_.flights->take_if(flight_, [=](const caller& c) { return c.came <= began; }), how, now);
+        return;
+    }
     auto who = core_.flights->take_all(flight_);
     for (const caller& c : who) {
         if (!asks_refresh_ && c.refresh) asks_refresh_ = c;
@@ -434,10 +441,13 @@ void fill_run::close(mono_ms now) {
 
 void fill_run::finish(mono_ms now) {
     done_ = true;
-    core_.mail(core_.flights->take_all(flight_),
-               outcome_error(fail(core_.closed() ? status::closed : status::internal,
-                                  "the flight ended without an answer", names_->key)),
-               now);
+    const bool again = mode_ == fill_mode::force && !core_.closed() && !core_.flights->unlist_if_empty(flight_);
+    if (!again) {
+        core_.mail(core_.flights->take_all(flight_),
+                   outcome_error(fail(core_.closed() ? status::closed : status::internal,
+                                      "the flight ended without an answer", names_->key)),
+                   now);
+    }
     if (filled_to_.home) filled(core_.closed() ? status::closed : status::lost, now);
     drop_slot(now);
     end_load();
@@ -448,8 +458,24 @@ void fill_run::finish(mono_ms now) {
         const auto it = cache_->asked.find(refreshed_);
         if (it != cache_->asked.end() && it->second == forever_ms) it->second = add_ms(now, 10'000);
     }
-    core_.flights->drop(flight_);
     core_.fetches.forget(*this);
+    if (again) {
+        start_again(now);
+    } else {
+        core_.flights->drop(flight_);
+    }
+}
+
+// Those who came too late for what this flight found go on, with a machine of their own.
+void fill_run::start_again(mono_ms now) {
+    start s;
+    s.flight = flight_;
+    s.cache = cache_;
+    s.alarm = now; // whose deadline is next is found out there
+    s.setup.mode = mode_;
+    s.setup.policy = policy_;
+    s.setup.names = names_;
+    core_.fetches.begin(std::move(s), now);
 }
 
 // ---- all of them

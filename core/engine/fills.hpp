@@ -104,6 +104,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     void spare(const token& which, std::int64_t for_ms, mono_ms now);
     void filled(status how, mono_ms now);
     void finish(mono_ms now);
+    void start_again(mono_ms now);
     void sweep(mono_ms now);
     void tell_all(std::vector<caller> who, error why);
 

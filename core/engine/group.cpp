@@ -119,9 +119,7 @@ std::uint64_t flight_lead::open_scope() {
     return flight_.id;
 }
 
-group::group(std::shared_ptr<client_handle> owner)
-    : owner_(std::move(owner)),
-      space_(owner_->core->new_space()) {
+group::group(std::shared_ptr<client_handle> owner) : owner_(std::move(owner)), space_(owner_->core->new_space()) {
     static_cast<void>(no_successor()); // from now on it is there
 }
 

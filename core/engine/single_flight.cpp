@@ -128,7 +128,7 @@ void single_flight::settle_in(const entry& how, const visitor& who, shard& s, wa
     try {
         if (waits) {
             seat = s.flights.join(
-                f, caller{who.home, who.tag, who.within, f.id, who.deadline, who.refresh, who.no_wait, leads},
+                f, caller{who.home, who.tag, who.within, f.id, who.deadline, who.refresh, who.no_wait, leads, who.came},
                 who.deadline);
             t.op = op_of(s, *seat);
             if (who.deadline < f.alarm) t.alarm = who.deadline;

@@ -41,6 +41,7 @@ struct caller {
     bool refresh = false; // would run a refresh
     bool no_wait = false; // does not wait for anybody else's load
     bool led = false;     // opened the flight
+    mono_ms came = 0;     // of fetches: when it called
 };
 
 class single_flight {
@@ -102,6 +103,7 @@ class single_flight {
         mono_ms deadline = forever_ms;
         bool refresh = false;
         bool no_wait = false;
+        mono_ms came = 0;
     };
     // `first` is called if this call leads or sets an alarm, before anybody can see that it has entered.
     // If it throws, nobody has.

@@ -107,7 +107,8 @@ void fill_machine::store(const outcome& load, turn& t) {
     e.kind = absent ? entry_kind::absent : entry_kind::value;
     e.codec = absent ? std::uint8_t{0} : load.codec;
     e.generation = filled_generation_;
-    e.created = t.server_now;
+    // When the load ended, not when this turn came: who asks for a load begun after his call counts from there.
+    e.created = load.created != 0 ? load.created : t.server_now;
     e.soft_at = life.soft_ms > 0 ? t.server_now + life.soft_ms : never_soft;
     e.delta_ms = load.delta_ms;
     e.payload = load.payload;
