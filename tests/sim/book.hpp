@@ -32,9 +32,10 @@ struct load_entry {
     bool put = false;      // of a put
     bool no_fleet = false; // of a process without the fleet, which stores it by a put
     bool refresh = false;
-    token lease{};            // none: it has none, or nobody knows
-    micros began = 0;         // the LEASE event was read
+    token lease{};             // none: it has none, or nobody knows
+    micros began = 0;          // the LEASE event was read
     std::int64_t version = -1; // -1: the source has not been read yet
+    std::size_t size = 0;      // of what it came to
     bool stored = false;
 };
 
@@ -44,14 +45,17 @@ struct op_entry {
     int node = 0;
     int key = 0;
     int answers = 0;
+    int refreshes = 0; // REFRESH events
+    int revocations = 0;
     bool excused = false; // its process died
     bool no_wait = false;
     bool forced = false;
     mono_ms deadline = forever_ms; // on the node's clock
     micros began = 0;
-    micros ended = never; // answered
+    micros ended = never;         // answered
     std::int64_t floor = 0;       // versions below it were deleted by this process before the call
     std::int64_t floor_stale = 0; // versions below it may only come marked stale
+    micros floor_put = 0;         // loads begun before it were written over by a put of this process
     std::int64_t version = 0;     // invalidations: what the source was changed to
     std::uint64_t load = 0;       // fill: whose
     std::uint64_t op = 0;

@@ -96,9 +96,17 @@ void host::take(event& e) {
                  e.what && e.what->stale ? " stale" : "",
                  e.kind == event_kind::revoked ? " reason " + std::to_string(static_cast<int>(e.why)) : "");
     switch (e.kind) {
-    case event_kind::refresh: begin_load(e); return;
+    case event_kind::refresh:
+        if (++w_.history.op(e.tag)->refreshes > 1) {
+            w_.judged.broken(checker::answered_exactly_once, "op ", e.tag, " got a second REFRESH");
+        }
+        begin_load(e);
+        return;
     case event_kind::notice: return;
     case event_kind::revoked: {
+        if (++w_.history.op(e.tag)->revocations > 1) {
+            w_.judged.broken(checker::answered_exactly_once, "op ", e.tag, " got a second REVOKED");
+        }
         const auto r = std::ranges::find_if(
             running_, [&](const running& one) { return one.tag == e.tag && one.held->at() == lease::state::revoked; });
         if (r == running_.end()) return;
@@ -167,7 +175,8 @@ void host::check_deadline(const op_entry& o) {
 void host::check_value(const op_entry& o, const event& e) {
     const auto s = read_stamp(e.what->payload);
     const load_entry* load = s ? w_.history.load(s->load) : nullptr;
-    if (load == nullptr || load->key != o.key || s->key != o.key || load->version != s->version) {
+    if (load == nullptr || load->key != o.key || s->key != o.key || load->version != s->version ||
+        load->size != e.what->payload.size()) {
         w_.judged.broken(checker::right_value, node_.name(), " was given something for key ", o.key,
                          " that nobody loaded for it");
         return;
@@ -176,6 +185,10 @@ void host::check_value(const op_entry& o, const event& e) {
     w_.told.note(s->load);
     if (o.forced && !e.what->stale && !load->put) check_forced(o, *load);
     if (load->put || load->no_fleet) return;
+    if (load->began < o.floor_put && !e.what->stale) {
+        w_.judged.broken(checker::read_your_put, node_.name(), " was given load ", s->load, " of key ", o.key,
+                         ", begun ", (o.floor_put - load->began) / ms, " ms before its own put was acknowledged");
+    }
     if (s->version < o.floor) {
         w_.judged.broken(checker::read_your_invalidation, node_.name(), " was given version ", s->version, " of key ",
                          o.key, " after its own invalidation of ", o.floor, " was acknowledged");
@@ -301,7 +314,7 @@ void host::end_load(std::uint64_t load) {
 
 void host::answer(running& r) {
     const auto& opt = w_.opt;
-    const load_entry& l = *w_.history.load(r.load);
+    load_entry& l = *w_.history.load(r.load);
     outcome how;
     how.codec = r.of->values().policy().codec;
     std::size_t size = 0;
@@ -314,10 +327,13 @@ void host::answer(running& r) {
     } else if (!w_.draining && dice_.one_in(opt.load_large_one_in)) {
         w_.hit(fault::too_large);
         size = opt.policy.max_value + 1;
+    } else if (dice_.one_in(8)) {
+        size = 5'000; // too large for a wake-up message
     }
     if (how.why.code == status::internal) {
         how.storage = write_stamp({l.key, l.version, l.id}, size);
         how.payload = how.storage;
+        l.size = how.storage.size();
         if (dice_.one_in(opt.own_ttl_one_in)) {
             how.ttl_ms = dice_.between(50, 2'000);
             how.soft_ttl_ms = dice_.one_in(2) ? how.ttl_ms / 2 : 0;

@@ -20,7 +20,8 @@ namespace stn::sim {
                           "is stored")                                                                            \
     X(no_stale_after_invalidation, "no load that read the source before an invalidation is stored after it")      \
     X(read_your_invalidation, "a process never reads what it has invalidated")                                    \
-    X(answered_exactly_once, "every accepted call has one terminal event")                                        \
+    X(read_your_put, "a process never reads a load begun before what it has put")                                 \
+    X(answered_exactly_once, "every accepted call has one terminal event, at most one REFRESH and one REVOKED")   \
     X(ttl_everywhere, "no key of ours is ever without TTL")                                                       \
     X(nothing_left_over, "after everything has ended nothing is held, armed, pending or running")                 \
     X(deadline_kept, "a caller is answered by its deadline")                                                      \
@@ -28,8 +29,8 @@ namespace stn::sim {
     X(waiter_looks, "who waits for a load elsewhere looks again by itself")                                       \
     X(right_value, "a value is the one that some load or put of that key made")                                   \
     X(fill_told_truly, "FILLED ok means that the value was stored")                                               \
-    X(force_is_fresh, "a forced fetch is answered by a load begun after it")                                     \
-    X(stats_agree, "the library counts the loads that the hosts have run")                                       \
+    X(force_is_fresh, "a forced fetch is answered by a load begun after it")                                      \
+    X(stats_agree, "the library counts the loads that the hosts have run")                                        \
     X(max_loads_kept, "no more loads at a time than max_loads")
 
 enum class checker : std::uint8_t {

@@ -214,8 +214,8 @@ void link::begin_connect() {
     state_ = state::connecting;
     ++attempt_;
     const micros now = net_.when.now();
-    const micros trip = 2 * dice_.between(net_.opt.delay_low, net_.opt.delay_high) +
-                        (dice_.one_in(4) ? dice_.between(0, 50 * ms) : 0);
+    const micros trip =
+        2 * dice_.between(net_.opt.delay_low, net_.opt.delay_high) + (dice_.one_in(4) ? dice_.between(0, 50 * ms) : 0);
     if (now < net_.out_until) {
         const micros limit = net_.opt.settings.connect_timeout_ms * ms;
         net_.when.at(now + (dice_.one_in(2) ? trip : limit), *this, refused, attempt_);

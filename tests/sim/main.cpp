@@ -166,8 +166,7 @@ void cover(const sums& all, bool full, score& s) {
         std::printf("%10llu  %s, %s -> %s\n", ull(all.seen.rows[i]), str(t.state).c_str(), str(t.input).c_str(),
                     str(t.next).c_str());
         if (full) {
-            s.check(all.seen.rows[i] >= visits_at_least,
-                    "100 visits of the row " + str(t.state) + ", " + str(t.input));
+            s.check(all.seen.rows[i] >= visits_at_least, "100 visits of the row " + str(t.state) + ", " + str(t.input));
         }
     }
     std::printf("\n%10s  fault\n", "injections");

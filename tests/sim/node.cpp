@@ -109,7 +109,8 @@ node::node(world_parts& w, int number, std::uint64_t seed)
       dice_(seed),
       last_load_end_(static_cast<std::size_t>(w.opt.keys), 0),
       floors_(static_cast<std::size_t>(w.opt.keys), 0),
-      floors_stale_(static_cast<std::size_t>(w.opt.keys), 0) {
+      floors_stale_(static_cast<std::size_t>(w.opt.keys), 0),
+      floors_put_(static_cast<std::size_t>(w.opt.keys), 0) {
     const std::int64_t ppm = dice_.between(-5'000, 5'000);
     if (ppm > 1'000 || ppm < -1'000) w_.hit(fault::drift);
     time_ = std::make_shared<node_clock>(w.when, dice_.between(1'000, 1'000'000'000), ppm);
@@ -159,6 +160,7 @@ std::uint64_t node::accept(op_entry o, host& from,
     o.began = w_.when.now();
     o.floor = floors_[static_cast<std::size_t>(o.key)];
     o.floor_stale = floors_stale_[static_cast<std::size_t>(o.key)];
+    o.floor_put = floors_put_[static_cast<std::size_t>(o.key)];
     const std::uint64_t tag = w_.history.new_op(o);
     expect(tag, from, *now_);
     const auto made = make(tag);
@@ -264,6 +266,7 @@ bool node::call(op_kind k, int key) {
         made.version = w_.history.source[at];
         o.deadline = now + timeout;
         const std::string value = write_stamp({key, made.version, made.id});
+        made.size = value.size();
         accept(o, from, [&](std::uint64_t tag) {
             c.tag = tag;
             return now_->values().put(c, value, -1, -1, -1);
@@ -314,6 +317,7 @@ void node::answered(std::uint64_t tag, const event& e, const std::shared_ptr<eve
     const op_entry& o = *w_.history.op(tag);
     if (e.kind != event_kind::done) return;
     const auto k = static_cast<std::size_t>(o.key);
+    if (o.kind == op_kind::put) floors_put_[k] = std::max(floors_put_[k], o.began);
     if (o.kind == op_kind::invalidate || o.kind == op_kind::mark_stale) {
         auto& floor = (o.kind == op_kind::invalidate ? floors_ : floors_stale_)[k];
         floor = std::max(floor, o.version);
@@ -411,13 +415,13 @@ void node::check_looks() {
     if (core.commands.down() || !core.fetches.down_slots.free() || !now_->wire().up()) up_since_ = now;
     micros hindered = std::max(up_since_, stalled_until());
     for (const auto& h : all_hosts_) hindered = std::max(hindered, h->hindered_until());
-    if (now < hindered + 1'500 * ms) return;
+    if (now < hindered + 900 * ms) return;
     for (const open_call& c : open_) {
         const op_entry& o = *w_.history.op(c.tag);
         if (c.of != now_ || o.kind != op_kind::fetch || loads(o.key)) continue;
         const micros since = std::max({hindered, o.began, last_load_end_[static_cast<std::size_t>(o.key)],
                                        now_->wire().last_look(w_.server.value_key_of(o.key))});
-        if (now < since + 1'500 * ms) continue;
+        if (now < since + 900 * ms) continue;
         w_.judged.broken(checker::waiter_looks, name_, " has waited for key ", o.key, " for ", (now - o.began) / ms,
                          " ms (op ", c.tag, "), and looked last ", (now - since) / ms, " ms ago");
         return;

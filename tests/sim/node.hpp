@@ -149,6 +149,7 @@ class node final : public actor {
     std::vector<micros> last_load_end_;      // by key
     std::vector<std::int64_t> floors_;       // by key: deleted below, acknowledged to this process
     std::vector<std::int64_t> floors_stale_; // marked stale below
+    std::vector<micros> floors_put_;         // loads begun before it were written over, acknowledged
     micros paused_until_ = 0;
     micros stalled_until_ = 0;
     micros up_since_ = 0;

@@ -34,7 +34,7 @@ void draw_policy(options& o, dice& d) {
     p.jitter = one_of(d, {0.1, 0.0, 1.0});
     p.early = one_of(d, {1.0, 0.0, 3.0});
     p.max_loads = one_of<std::uint32_t>(d, {0, 0, 0, 1, 2, 3});
-    p.max_value = 4'096;
+    p.max_value = 8'192;
     p.coalesce = !d.one_in(15);
     p.fleet = !d.one_in(25);
     if (p.fleet && d.one_in(15)) o.fleet_off_one_in = 4;
@@ -226,14 +226,14 @@ std::string options::print() const {
       << ", fleet " << policy.fleet << "\n  other policy, one in " << other_one_in << ": ttl_ms " << other.ttl_ms
       << ", soft_ttl_ms " << other.soft_ttl_ms << ", error_ttl_ms " << other.error_ttl_ms << ", lease_ms "
       << other.lease_ms << ", wait_ms " << other.wait_ms << ", max_load_ms " << other.max_load_ms
-      << "\n  processes: fleet_off_one_in " << fleet_off_one_in << ", two_codecs " << two_codecs
-      << "\n  loads: ms " << load_low_ms << ".." << load_high_ms << ", one in: slow " << load_slow_one_in << ", long "
-      << load_long_one_in << ", absent " << load_absent_one_in << ", fails " << load_fails_one_in << ", large "
-      << load_large_one_in << ", freed " << load_freed_one_in << ", detached " << load_detached_one_in << ", nested "
-      << load_nested_one_in << ", untaken " << untaken_one_in << ", rejected " << reject_one_in << " then " << reject_again_one_in << ", slow host "
-      << slow_host_one_in << ", own ttl " << own_ttl_one_in << "\n  calls, one in: refresh " << refresh_one_in
-      << ", force " << force_one_in << ", no_store " << no_store_one_in << ", no_wait " << no_wait_one_in
-      << ", cancelled " << cancel_one_in << ", helped " << helped_one_in << "; weights:";
+      << "\n  processes: fleet_off_one_in " << fleet_off_one_in << ", two_codecs " << two_codecs << "\n  loads: ms "
+      << load_low_ms << ".." << load_high_ms << ", one in: slow " << load_slow_one_in << ", long " << load_long_one_in
+      << ", absent " << load_absent_one_in << ", fails " << load_fails_one_in << ", large " << load_large_one_in
+      << ", freed " << load_freed_one_in << ", detached " << load_detached_one_in << ", nested " << load_nested_one_in
+      << ", untaken " << untaken_one_in << ", rejected " << reject_one_in << " then " << reject_again_one_in
+      << ", slow host " << slow_host_one_in << ", own ttl " << own_ttl_one_in << "\n  calls, one in: refresh "
+      << refresh_one_in << ", force " << force_one_in << ", no_store " << no_store_one_in << ", no_wait "
+      << no_wait_one_in << ", cancelled " << cancel_one_in << ", helped " << helped_one_in << "; weights:";
     for (std::size_t i = 0; i < ops_weights.size(); ++i) {
         if (ops_weights[i] != 0) s << " " << op_name(static_cast<op_kind>(i)) << " " << ops_weights[i];
     }

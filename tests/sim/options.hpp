@@ -17,14 +17,14 @@ enum class op_kind : std::uint8_t { fetch, get, put, invalidate, mark_stale, ref
 [[nodiscard]] std::string_view op_name(op_kind k);
 
 // Broken on purpose, one at a time; `none` is the true machine.
-#define SIM_VARIANT_TABLE(X)                                                           \
-    X(renew_by_lease, "renewal through `lease`", no_stale_after_invalidation)          \
-    X(same_token, "`lease` resent with the same token", no_stale_after_invalidation)   \
-    X(late_grant, "a grant used after failing open", one_load_per_lease)               \
-    X(fill_blind, "fill without compare", no_stale_after_invalidation)                 \
-    X(no_timer, "a waiter without its own timer", waiter_looks)                        \
-    X(promotion_lease, "a second `lease` at promotion", no_stale_after_invalidation)   \
-    X(refresh_deleted, "refresh lease deleted after success", one_refresh)             \
+#define SIM_VARIANT_TABLE(X)                                                            \
+    X(renew_by_lease, "renewal through `lease`", no_stale_after_invalidation)           \
+    X(same_token, "`lease` resent with the same token", no_stale_after_invalidation)    \
+    X(late_grant, "a grant used after failing open", one_load_per_lease)                \
+    X(fill_blind, "fill without compare", no_stale_after_invalidation)                  \
+    X(no_timer, "a waiter without its own timer", waiter_looks)                         \
+    X(promotion_lease, "a second `lease` at promotion", no_stale_after_invalidation)    \
+    X(refresh_deleted, "refresh lease deleted after success", one_refresh)              \
     X(mark_skips, "`mark_stale` that skips a placeholder", no_stale_after_invalidation) \
     X(wake_unseen, "a wake-up value served to a flight that never saw its token", read_your_invalidation)
 
@@ -72,7 +72,7 @@ struct options {
     int untaken_one_in = 60;
     int reject_one_in = 60;
     int reject_again_one_in = 2; // the answer of a refetch
-    int slow_host_one_in = 60; // reads
+    int slow_host_one_in = 60;   // reads
 
     std::array<int, static_cast<std::size_t>(op_kind::count_)> ops_weights{};
     int refresh_one_in = 2;

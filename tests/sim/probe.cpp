@@ -151,7 +151,7 @@ void probe::classify(state before, const fill_input& in, sent asked, const effec
     case in_kind::reply: classify_reply(before, in, asked, e); break;
     case in_kind::message:
         if (before != state::waiting) break;
-        visit(after == state::done                      ? row::waiting_filled
+        visit(after == state::done                ? row::waiting_filled
               : in.news.kind == wake_kind::filled ? row::waiting_unseen
                                                   : row::waiting_message);
         break;
@@ -334,7 +334,7 @@ void probe::classify_entry(const reply& r, const effects& e) {
     case entry_kind::value:
     case entry_kind::absent:
         if (after == state::done) {
-            visit(e.refresh_asked                       ? row::looking_stale
+            visit(e.refresh_asked                    ? row::looking_stale
                   : there.kind == entry_kind::absent ? row::looking_absent
                                                      : row::looking_fresh);
         } else if (setup_.mode == fill_mode::force) {

@@ -24,7 +24,8 @@ std::string shown(std::string_view bytes) {
     static constexpr std::string_view kinds[] = {"value", "placeholder", "absent", "error", "pass"};
     std::string out(kinds[static_cast<std::size_t>(e.kind)]);
     out += " " + brief(e.generation);
-    if (const auto s = read_stamp(e.payload)) out += " v" + std::to_string(s->version) + " load " + std::to_string(s->load);
+    if (const auto s = read_stamp(e.payload))
+        out += " v" + std::to_string(s->version) + " load " + std::to_string(s->load);
     if (e.soft_at == 0) out += " marked";
     if (e.waited) out += " waited";
     return out;
@@ -96,9 +97,9 @@ void store::watch(int node, const command& cmd, const std::string& before, bool 
     const bool changed = was != found.has_value() || before != after;
     if (told_.on()) {
         std::string args;
-        if (cmd.what == verb::script && (cmd.script == script_id::extend || cmd.script == script_id::fill ||
-                                         cmd.script == script_id::refresh || cmd.script == script_id::renew ||
-                                         cmd.script == script_id::release)) {
+        if (cmd.what == verb::script &&
+            (cmd.script == script_id::extend || cmd.script == script_id::fill || cmd.script == script_id::refresh ||
+             cmd.script == script_id::renew || cmd.script == script_id::release)) {
             args = " " + brief(cmd.args[0]);
         }
         if (cmd.what == verb::script && cmd.script == script_id::lease) args = " " + shown(cmd.args[0]);
@@ -110,9 +111,9 @@ void store::watch(int node, const command& cmd, const std::string& before, bool 
                                  : r.kind == reply_kind::error ? r.text
                                  : r.kind == reply_kind::array ? std::to_string(r.items[0].integer)
                                                                : "?";
-        told_.line("server", "n", node, " ", cmd.what == verb::del ? "del" : script_name(cmd.script), args, " -> ", said,
-                   "; ", cmd.key.starts_with(refresh_prefix) ? "refresh key " : "key ", was ? shown(before) : "nothing",
-                   " -> ", found ? shown(after) : "nothing");
+        told_.line("server", "n", node, " ", cmd.what == verb::del ? "del" : script_name(cmd.script), args, " -> ",
+                   said, "; ", cmd.key.starts_with(refresh_prefix) ? "refresh key " : "key ",
+                   was ? shown(before) : "nothing", " -> ", found ? shown(after) : "nothing");
     }
     if (found && changed) {
         const auto left = server_.pttl(cmd.key);
@@ -257,13 +258,13 @@ bool store::delete_key(int key) {
 void store::write_bytes(int key, dice& d) {
     const std::string bytes = d.one_in(2) ? std::string("not an envelope, but rather long for what it says")
                                           : std::string(static_cast<std::size_t>(d.between(0, 30)), '\xF5');
-    server_.set(value_key_of(key), bytes, d.one_in(3) ? std::nullopt : std::optional<std::int64_t>(d.between(50, 5'000)));
+    server_.set(value_key_of(key), bytes,
+                d.one_in(3) ? std::nullopt : std::optional<std::int64_t>(d.between(50, 5'000)));
     gone(key);
 }
 
 void store::write_list(int key, dice& d) {
-    server_.set_list(value_key_of(key),
-                     d.one_in(3) ? std::nullopt : std::optional<std::int64_t>(d.between(50, 5'000)));
+    server_.set_list(value_key_of(key), d.one_in(3) ? std::nullopt : std::optional<std::int64_t>(d.between(50, 5'000)));
     gone(key);
 }
 
@@ -302,8 +303,8 @@ void store::last_look() {
     for (const std::string& key : server_.keys()) {
         const auto bytes = server_.peek(key);
         envelope e;
-        if (key.starts_with(refresh_prefix) || (bytes && decode(*bytes, e) == reading::ours &&
-                                                e.kind != entry_kind::placeholder)) {
+        if (key.starts_with(refresh_prefix) ||
+            (bytes && decode(*bytes, e) == reading::ours && e.kind != entry_kind::placeholder)) {
             judge_.broken(checker::ttl_everywhere, key, " never expires");
         }
     }

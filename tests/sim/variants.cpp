@@ -91,7 +91,8 @@ class late_grant final : public probe {
   private:
     bool alter(fill_output& out) override {
         if (is(out, script_id::lease)) asked_[out.id] = token_from(std::string_view(out.cmd.args[0]).substr(4, 16));
-        const bool fails_open = before_ == state::leasing && (inner_.at() == state::queued || inner_.at() == state::offered);
+        const bool fails_open =
+            before_ == state::leasing && (inner_.at() == state::queued || inner_.at() == state::offered);
         if (is(out, script_id::abandon) && fails_open) return false; // it may still be granted
         if (out.what == out_kind::offer) alone_ = !out.leased;
         return true;
@@ -158,9 +159,7 @@ class promotion_lease final : public probe {
         if (in.what == in_kind::offered && inner_.at() == state::offered && held_) ask();
         return true;
     }
-    void ask() {
-        add(lease_command(setup_.names->store_key, placeholder_of(*held_), 10'000, {}, {}), own_ids);
-    }
+    void ask() { add(lease_command(setup_.names->store_key, placeholder_of(*held_), 10'000, {}, {}), own_ids); }
     std::optional<token> held_;
 };
 
@@ -215,7 +214,7 @@ class wake_unseen final : public probe {
 
 std::unique_ptr<fill_port> make_probe(variant broken, fill_setup setup, coverage& seen, tale& told, int node) {
     switch (broken) {
-#define SIM_MAKE_VARIANT(name)                                               \
+#define SIM_MAKE_VARIANT(name) \
     case variant::name: return std::make_unique<name>(setup, seen, told, node);
         SIM_MAKE_VARIANT(renew_by_lease)
         SIM_MAKE_VARIANT(same_token)

@@ -67,7 +67,8 @@ outcome_of_seed world::run() {
     when_.at(500 * ms, *this, look);
     while (ops_left_ > 0 && judged_.found().empty()) when_.step(when_.now() + second);
     const micros rest = when_.now() + second;
-    while (judged_.found().empty() && when_.step(rest)) {}
+    while (judged_.found().empty() && when_.step(rest)) {
+    }
     if (judged_.found().empty()) drain();
     if (judged_.found().empty()) close_all();
 
@@ -83,8 +84,8 @@ outcome_of_seed world::run() {
         out.stats.merge(n->stats());
         n->bury();
     }
-    const auto loads = static_cast<std::uint64_t>(
-        std::ranges::count_if(history_.loads, [](const load_entry& l) { return !l.put; }));
+    const auto loads =
+        static_cast<std::uint64_t>(std::ranges::count_if(history_.loads, [](const load_entry& l) { return !l.put; }));
     if (out.stats[stat::loads] != loads && judged_.found().empty()) {
         judged_.broken(checker::stats_agree, loads, " loads were run, the library counts ", out.stats[stat::loads]);
     }
@@ -209,6 +210,10 @@ void world::apply(fault f) {
             }
         }
         say("for ", (net_.out_until - now) / ms, " ms");
+        if (storm_.one_in(5)) { // it was a restart, and it remembers nothing
+            server_.flush();
+            net_.hit(fault::flushed);
+        }
         break;
     case fault::clock_jump: {
         const std::int64_t by = storm_.between(50, storm_.one_in(2) ? 1'000 : 15'000);
@@ -252,7 +257,8 @@ bool world::run_until_quiet(micros limit) {
     const micros until = when_.now() + limit;
     while (when_.now() < until && judged_.found().empty()) {
         const micros slice = when_.now() + 50 * ms;
-        while (when_.step(slice)) {}
+        while (when_.step(slice)) {
+        }
         if (std::ranges::all_of(nodes_, [](const auto& n) { return n->quiet(); })) return true;
     }
     return false;
