@@ -154,7 +154,7 @@ result<std::uint64_t> cache::fetch(const call& c) {
     return enter(c, c.force ? fill_mode::force : fill_mode::normal, {}, policy.coalesce);
 }
 
-result<std::uint64_t> cache::refetch(call c, const outcome& undecodable) {
+result<std::uint64_t> cache::refetch(const call& c, const outcome& undecodable) {
     if (auto no = refuse(c, true)) return *no;
     state_->stats.add(stat::rejected);
     const auto& policy = c.policy ? *c.policy : *policy_;

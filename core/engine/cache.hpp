@@ -36,7 +36,7 @@ class cache {
 
     // All give the op.
     result<std::uint64_t> fetch(const call& c);
-    result<std::uint64_t> refetch(call c, const outcome& undecodable);
+    result<std::uint64_t> refetch(const call& c, const outcome& undecodable);
     result<std::uint64_t> get(const call& c);
     result<std::uint64_t> put(const call& c, std::string_view value, std::int32_t codec, std::int64_t ttl_ms,
                               std::int64_t soft_ttl_ms);

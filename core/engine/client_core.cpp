@@ -72,8 +72,8 @@ void client_core::on_breaker(bool open) {
          open ? "the store fails again and again: loads go on without it" : "the store answers again");
 }
 
-void client_core::tell(notice what, status code, std::string text) {
-    for (auto& t : told.tell(what, code, std::move(text))) turns.out.add(std::move(t.home), std::move(t.what));
+void client_core::tell(notice what, status code, const std::string& text) {
+    for (auto& t : told.tell(what, code, text)) turns.out.add(std::move(t.home), std::move(t.what));
 }
 
 // ---- answers
@@ -201,7 +201,7 @@ bool client_core::begin_close(loop::errand word) noexcept {
     return turns.post(std::move(word));
 }
 
-void client_core::begin_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag) {
+void client_core::begin_close(std::int64_t deadline_ms, const std::shared_ptr<event_queue>& home, std::uint64_t tag) {
     promised done(home.get());
     const bool posted = begin_close(word_of_close(deadline_ms, home, tag));
     done.stands();

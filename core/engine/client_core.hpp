@@ -45,7 +45,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
 
     // Refuses new work; done when running loads have answered or the deadline has passed. `home` gets
     // DONE; null: nobody wants to know.
-    void begin_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag);
+    void begin_close(std::int64_t deadline_ms, const std::shared_ptr<event_queue>& home, std::uint64_t tag);
     // The same in two steps, of which the second needs no memory. False: it is closed already.
     [[nodiscard]] loop::errand word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home,
                                              std::uint64_t tag);
@@ -66,7 +66,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     [[nodiscard]] stat_block stats() const;
 
     // Under the turn lock.
-    void tell(notice what, status code, std::string text);
+    void tell(notice what, status code, const std::string& text);
 
     // What an op left behind when its caller was taken out.
     void after_leave(const single_flight::left_behind& l) noexcept;

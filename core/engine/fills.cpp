@@ -2,6 +2,7 @@
 #include "engine/fills.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/client_core.hpp"
@@ -106,8 +107,8 @@ void fill_run::perform(fill_output& out, mono_ms now) {
         break;
     case k::hold: fallback_ = out.result; break;
     case k::ask_refresh:
-        if (asks_refresh_) {
-            core_.fetches.start_refresh(cache_, policy_, names_, out.which, *std::exchange(asks_refresh_, {}), now);
+        if (auto asker = std::exchange(asks_refresh_, {})) {
+            core_.fetches.start_refresh(cache_, policy_, names_, out.which, std::move(*asker), now);
         }
         break;
     case k::asked: cache_->asked[out.which] = add_ms(now, out.span_ms); break;
@@ -523,6 +524,7 @@ std::shared_ptr<fill_run> fills::find(std::uint64_t flight) const {
 template <class Do> void fills::each_of(const std::string& store_key, Do&& act) {
     const auto [first, last] = by_key_.equal_range(store_key);
     std::vector<std::shared_ptr<fill_run>> found;
+    found.reserve(static_cast<std::size_t>(std::distance(first, last)));
     for (auto it = first; it != last; ++it) found.push_back(runs_.at(it->second));
     std::ranges::sort(found, {}, &fill_run::id);
     for (const auto& run : found) act(*run);
@@ -541,6 +543,7 @@ void fills::on_message(std::string_view payload, mono_ms now) {
 
 std::vector<std::shared_ptr<fill_run>> fills::all() const {
     std::vector<std::shared_ptr<fill_run>> all;
+    all.reserve(runs_.size());
     for (const auto& [id, run] : runs_) all.push_back(run);
     std::ranges::sort(all, {}, &fill_run::id);
     return all;

@@ -5,17 +5,17 @@
 
 namespace stn {
 
-void notices::watch(std::shared_ptr<event_queue> home, std::uint32_t mask, std::uint64_t tag) {
+void notices::watch(const std::shared_ptr<event_queue>& home, std::uint32_t mask, std::uint64_t tag) {
     const std::lock_guard lock(mutex_);
     watchers_.reserve(watchers_.size() + 1); // or nothing has changed
     std::erase_if(watchers_, [&](const watcher& w) {
         const auto other = w.home.lock();
         return !other || other == home;
     });
-    if (mask != 0) watchers_.push_back({std::move(home), mask, tag});
+    if (mask != 0) watchers_.push_back({home, mask, tag});
 }
 
-std::vector<notices::told> notices::tell(notice what, status code, std::string text) {
+std::vector<notices::told> notices::tell(notice what, status code, const std::string& text) {
     std::vector<told> out;
     const std::lock_guard lock(mutex_);
     for (const watcher& w : watchers_) {

@@ -17,13 +17,13 @@ enum class notice : std::uint32_t { log = 1, breaker = 2, connection = 4, versio
 class notices {
   public:
     // One subscription per queue; mask 0 ends it.
-    void watch(std::shared_ptr<event_queue> home, std::uint32_t mask, std::uint64_t tag);
+    void watch(const std::shared_ptr<event_queue>& home, std::uint32_t mask, std::uint64_t tag);
     // Whom to tell; the events go out with the caller's outbox.
     struct told {
         std::shared_ptr<event_queue> home;
         event what;
     };
-    [[nodiscard]] std::vector<told> tell(notice what, status code, std::string text);
+    [[nodiscard]] std::vector<told> tell(notice what, status code, const std::string& text);
 
   private:
     struct watcher {

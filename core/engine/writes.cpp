@@ -138,7 +138,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         end(outcome_error(std::move(why)), now);
     }
 
-    void end(outcome_ptr how, mono_ms now) {
+    void end(const outcome_ptr& how, mono_ms now) {
         if (std::exchange(done_, true)) return;
         core_.turns.timers.cancel(*this);
         auto who = core_.flights->take_all(what_.flight);

@@ -78,7 +78,7 @@ void manual_clock::advance_to_target(held& lock) {
 // Those who watch when it begins, if they still do when it is their turn. By number: `walked_` may move.
 template <class Tell> void manual_clock::each_listener(Tell tell) {
     walked_.assign(listeners_.begin(), listeners_.end());
-    for (std::size_t i = 0; i < walked_.size(); ++i) {
+    for (std::size_t i = 0; i < walked_.size(); ++i) { // NOLINT(modernize-loop-convert)
         if (watched(walked_[i])) tell(walked_[i]);
     }
 }

@@ -204,7 +204,7 @@ void memory_server::set_ttl(const std::string& key, std::optional<std::int64_t> 
 bool memory_server::erase(const std::string& key) {
     const auto at = keys_.find(key);
     if (at == keys_.end()) return false;
-    if (at->second.due) due_.erase(*at->second.due);
+    if (const auto due = at->second.due) due_.erase(*due);
     keys_.erase(at);
     return true;
 }
@@ -217,6 +217,7 @@ std::vector<std::string> memory_server::keys() {
     const std::lock_guard lock(mutex_);
     expire();
     std::vector<std::string> out;
+    out.reserve(keys_.size());
     for (const auto& [key, e] : keys_) out.push_back(key);
     std::sort(out.begin(), out.end());
     return out;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "io/system_clock.hpp"
 
-#include <time.h>
+#include <ctime>
 
 namespace stn {
 namespace {
 
 std::int64_t read_ms(clockid_t which) {
     timespec t{};
-    clock_gettime(which, &t); // cannot fail for these clocks
+    static_cast<void>(clock_gettime(which, &t)); // cannot fail for these clocks
     return static_cast<std::int64_t>(t.tv_sec) * 1000 + t.tv_nsec / 1'000'000;
 }
 

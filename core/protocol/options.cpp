@@ -249,6 +249,7 @@ template <class T> std::optional<error> read_object(std::string_view text, const
         }
         if (found == nullptr) {
             std::vector<std::string_view> names;
+            names.reserve(table.size());
             for (const auto& o : table) names.push_back(o.name);
             return fail(status::unknown_option, "there is no option \"" + name + "\"" + did_you_mean(name, names));
         }
