@@ -88,6 +88,7 @@ event event_queue::instead_of(const event& e) noexcept {
 void event_queue::put(event& e) noexcept {
     const bool late = closed_ && e.code != status::closed;
     if (late && !e.terminal()) return;
+    if (e.about != nullptr && e.about->at() == lease::state::ended) return; // withdrawn in the same turn
     if (e.kind == event_kind::notice && notices_ >= most_notices) return;
     if (!has_room(e)) return;
     if (e.kind == event_kind::notice) ++notices_;
