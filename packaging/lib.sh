@@ -39,9 +39,10 @@ install_packages() {
   return 1
 }
 
-# build PRESET TARGET [cmake -D...]: configures and builds build/PRESET.
+# build PRESET TARGETS [cmake -D...]: configures and builds build/PRESET; TARGETS are one word, with blanks between.
 build() {
-  local preset=$1 target=$2
+  local preset=$1 targets
+  read -ra targets <<<"$2"
   shift 2
-  (cd "$root" && cmake --preset "$preset" "$@") && cmake --build "$root/build/$preset" --target "$target" -j "$jobs"
+  (cd "$root" && cmake --preset "$preset" "$@") && cmake --build "$root/build/$preset" --target "${targets[@]}" -j "$jobs"
 }

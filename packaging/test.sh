@@ -8,7 +8,7 @@
 #   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the examples
 #   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, some seeds of sim
 #   tsan     ThreadSanitizer: unit, stress (this compiles the tests with clang++-19, warnings are errors)
-#   sim      release build; 10,000 seeds of the simulator; the stampede as in the demo
+#   sim      release build; 10,000 seeds of the simulator; the benchmarks, shortly; the stampede as in the demo
 #   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
 #   format   clang-format changes nothing
 #
@@ -105,7 +105,7 @@ single() {
   fi
 }
 
-# compile PRESET TARGET [cmake -D...]: a build counts only when it fails.
+# compile PRESET TARGETS [cmake -D...]: a build counts only when it fails.
 compile() {
   logged "$stage" build 1800 bash -c 'source "$0" && build "$@"' "$root/packaging/lib.sh" "$@"
   if ((status == 0)); then
@@ -160,8 +160,9 @@ stage_tsan() {
 }
 
 stage_sim() {
-  compile release all -DSTN_TESTS=ON || return
+  compile release "tests/sim/all tests/bench/all" -DSTN_TESTS=ON -DSTN_BENCH=ON || return
   suite release sim 360 --seeds 10000
+  single sim bench 120 "$root/build/release/tests/bench/bench" --benchmark_min_time=0.01 --benchmark_repetitions=1
   if [[ -d $root/examples/stampede ]]; then
     single sim demo 300 bash "$root/packaging/demo.sh"
   fi
@@ -209,6 +210,7 @@ packages=(g++ cmake ninja-build ccache python3 git doctest-dev nlohmann-json3-de
 for stage in "${stages[@]}"; do
   case $stage in
     tsan | clang) packages+=(clang-19 libclang-rt-19-dev llvm-19 clang-tidy-19) ;;
+    sim) packages+=(libbenchmark-dev) ;;
     format) packages+=(clang-format-19) ;;
   esac
 done
