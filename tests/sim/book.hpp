@@ -37,6 +37,7 @@ struct load_entry {
     std::int64_t version = -1; // -1: the source has not been read yet
     std::size_t size = 0;      // of what it came to
     bool stored = false;
+    micros stored_at = 0;
 };
 
 // One accepted call.
@@ -50,6 +51,7 @@ struct op_entry {
     bool excused = false; // its process died
     bool no_wait = false;
     bool forced = false;
+    bool no_store = false;
     mono_ms deadline = forever_ms; // on the node's clock
     micros began = 0;
     micros ended = never;         // answered

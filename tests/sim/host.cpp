@@ -184,6 +184,7 @@ void host::check_value(const op_entry& o, const event& e) {
     w_.told.line("host", node_.name(), "   version ", s->version, " load ", s->load);
     w_.told.note(s->load);
     if (o.forced && !e.what->stale && !load->put) check_forced(o, *load);
+    if (w_.opt.calm && o.kind == op_kind::fetch && !o.forced && !o.no_store) check_woken(o, *load);
     if (load->put || load->no_fleet) return;
     if (load->began < o.floor_put && !e.what->stale) {
         w_.judged.broken(checker::read_your_put, node_.name(), " was given load ", s->load, " of key ", o.key,
@@ -196,6 +197,16 @@ void host::check_value(const op_entry& o, const event& e) {
         w_.judged.broken(checker::read_your_invalidation, node_.name(), " was given version ", s->version, " of key ",
                          o.key, " unmarked after its own marking of ", o.floor_stale, " was acknowledged");
     }
+}
+
+// One who waited for a load of another process and for nothing else.
+void host::check_woken(const op_entry& o, const load_entry& load) {
+    if (load.stored_at < second / 2) return; // not all are connected
+    if (load.node == o.node || load.stored_at <= o.began || node_.load_ended(load.key) > o.began) return;
+    const micros late = w_.when.now() - std::max(load.stored_at, node_.hindered_until());
+    if (late <= 2 * w_.opt.delay_high + 20 * ms) return;
+    w_.judged.broken(checker::woken_soon, node_.name(), " was given load ", load.id, " ", late / ms,
+                     " ms after it was stored");
 }
 
 // A forced call may have joined a flight that waits since an earlier one: the load must be younger than
@@ -250,6 +261,10 @@ void host::begin_load(event& e) {
             w_.judged.broken(checker::one_load_per_lease, "loads ", at->second, " and ", load.id,
                              " run under one lease, ", brief(load.lease));
         }
+    }
+    if (opt.calm && load.lease.none() && e.held->at() == lease::state::live && !w_.history.op(e.tag)->no_store &&
+        load.began > w_.server.passed(load.key) + 10 * second) {
+        w_.judged.broken(checker::by_the_book, "load ", load.id, " of ", node_.name(), " runs without a lease");
     }
     const std::int64_t max_load = std::min(opt.policy.max_load_ms, opt.other.max_load_ms);
     std::int64_t takes = dice_.between(opt.load_low_ms, opt.load_high_ms);
@@ -371,7 +386,7 @@ void host::forget(std::uint64_t load) {
     const auto at = std::ranges::find(running_, load, &running::load);
     if (at == running_.end()) return;
     const load_entry& l = *w_.history.load(load);
-    node_.load_ended(l.key);
+    node_.note_load_end(l.key);
     if (const auto lead = w_.loaders.find(l.lease); lead != w_.loaders.end() && lead->second == load) {
         w_.loaders.erase(lead);
     }

@@ -56,6 +56,7 @@ class host final : public actor {
     void answered(std::uint64_t tag, const event& e);
     void check_deadline(const op_entry& o);
     void check_value(const op_entry& o, const event& e);
+    void check_woken(const op_entry& o, const load_entry& load);
     void check_forced(const op_entry& o, const load_entry& load);
     void begin_load(event& e);
     void read_source(std::uint64_t load);

@@ -205,6 +205,7 @@ std::uint64_t node::fetch(int key, host& from, std::uint64_t within) {
     o.kind = op_kind::fetch;
     o.key = key;
     o.forced = c.force;
+    o.no_store = c.no_store;
     o.no_wait = c.deadline_ms == 0 || (c.deadline_ms < 0 && wait == 0);
     if (c.deadline_ms > 0) o.deadline = now + c.deadline_ms;
     if (c.deadline_ms < 0) o.deadline = now + (wait < 0 ? 20'000 : wait);
@@ -413,8 +414,7 @@ void node::check_looks() {
     const micros now = w_.when.now();
     client_core& core = now_->core();
     if (core.commands.down() || !core.fetches.down_slots.free() || !now_->wire().up()) up_since_ = now;
-    micros hindered = std::max(up_since_, stalled_until());
-    for (const auto& h : all_hosts_) hindered = std::max(hindered, h->hindered_until());
+    const micros hindered = std::max(up_since_, hindered_until());
     if (now < hindered + 900 * ms) return;
     for (const open_call& c : open_) {
         const op_entry& o = *w_.history.op(c.tag);
@@ -428,8 +428,18 @@ void node::check_looks() {
     }
 }
 
-void node::load_ended(int key) {
+void node::note_load_end(int key) {
     last_load_end_[static_cast<std::size_t>(key)] = w_.when.now();
+}
+
+micros node::load_ended(int key) const {
+    return loads(key) ? never : last_load_end_[static_cast<std::size_t>(key)];
+}
+
+micros node::hindered_until() const {
+    micros until = stalled_until();
+    for (const auto& h : all_hosts_) until = std::max(until, h->hindered_until());
+    return until;
 }
 
 void node::check_loads() {

@@ -116,7 +116,11 @@ class node final : public actor {
     void ring_all();
     void check_looks();
     void check_loads();
-    void load_ended(int key);
+    void note_load_end(int key);
+    // Never, while one runs.
+    [[nodiscard]] micros load_ended(int key) const;
+    // Somebody here stood still until then.
+    [[nodiscard]] micros hindered_until() const;
     [[nodiscard]] bool quiet() const;
     [[nodiscard]] std::string leftovers() const;
     void close_for_good();

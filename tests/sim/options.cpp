@@ -116,6 +116,28 @@ void draw_faults(options& o, dice& d) {
     weight(o, fault::delay) += 1; // never all 0
 }
 
+void calm_down(options& o, dice& d) {
+    o.calm = true;
+    o.delay_low = 50;
+    o.delay_high = one_of<micros>(d, {300, 3'000});
+    o.one_stream = true;
+    o.settings.command_timeout_ms = 250;
+    o.fault_weights.fill(0);
+    weight(o, fault::queue_closed) = 1;
+    o.policy.fleet = o.policy.coalesce = true;
+    o.other.fleet = o.other.coalesce = true;
+    o.policy.max_load_ms = o.other.max_load_ms = 60'000;
+    o.policy.max_loads = o.other.max_loads = 0;
+    o.fleet_off_one_in = 0;
+    o.two_codecs = false;
+    o.load_long_one_in = 0;
+    o.load_nested_one_in = 0;
+    o.reject_one_in = 0;
+    o.untaken_one_in = 10;
+    o.load_freed_one_in = 10;
+    o.slow_host_one_in = 100;
+}
+
 // What makes a broken variant show soon; all of it stays within what a seed may draw anyhow.
 void favour(variant which, options& o, dice& d) {
     o.policy.fleet = true;
@@ -209,13 +231,14 @@ options options::drawn(std::uint64_t seed, variant favoured) {
     draw_hosts(o, d);
     draw_ops(o, d);
     draw_faults(o, d);
+    if (favoured == variant::none && d.one_in(12)) calm_down(o, d);
     if (favoured != variant::none) favour(favoured, o, d);
     return o;
 }
 
 std::string options::print() const {
     std::ostringstream s;
-    s << "seed " << seed << ": nodes " << nodes << ", keys " << keys << ", ops " << ops << ", queues " << queues
+    s << "seed " << seed << (calm ? ", calm" : "") << ": nodes " << nodes << ", keys " << keys << ", ops " << ops << ", queues " << queues
       << ", span_ms " << span / ms << ", burst " << burst << "\n  net: delay_us " << delay_low << ".." << delay_high
       << ", one_stream " << one_stream << ", split_one_in " << split_one_in << ", command_timeout_ms "
       << settings.command_timeout_ms << ", max_loads_down " << settings.max_loads_down << "\n  policy: ttl_ms "

@@ -41,6 +41,7 @@ struct options {
     std::uint64_t seed = 0;
     variant broken = variant::none;
 
+    bool calm = false; // nothing is wrong but some hosts, and everything has to go by the book
     int nodes = 3;
     int keys = 1;
     int ops = 200;

@@ -58,7 +58,8 @@ store::store(const options& o, const agenda& when, tale& told, judge& judged, bo
       book_(history),
       began_(1'700'000'000'000 + static_cast<server_ms>(o.seed % 1'000)),
       server_([this] { return now(); }),
-      floors_(static_cast<std::size_t>(o.keys), 0) {
+      floors_(static_cast<std::size_t>(o.keys), 0),
+      passed_(static_cast<std::size_t>(o.keys), -never / 2) {
     for (int k = 0; k < o.keys; ++k) {
         const std::string name = "k" + std::to_string(k);
         keys_.push_back(value_key("stn", "c", name));
@@ -134,6 +135,9 @@ void store::watch(int node, const command& cmd, const std::string& before, bool 
     case script_id::lease: watch_lease(node, key, cmd, after); break;
     case script_id::fill: watch_fill(node, key, cmd, before, r); break;
     case script_id::put: watch_put(key, cmd, r); break;
+    case script_id::abandon:
+        if (cmd.args[0] == "pass" && changed) passed_[static_cast<std::size_t>(key)] = when_.now();
+        break;
     case script_id::mark_stale:
         if (r.kind != reply_kind::error) gone(key);
         break;
@@ -174,6 +178,7 @@ void store::watch_fill(int node, int key, const command& cmd, const std::string&
         return;
     }
     load->stored = true;
+    load->stored_at = when_.now();
     told_.note(load->id);
     judge_age(*load);
     if (old.kind == entry_kind::placeholder) {

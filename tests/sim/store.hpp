@@ -44,6 +44,7 @@ class store {
     void last_look();
 
     [[nodiscard]] std::uint64_t fills_refused() const noexcept { return fills_refused_; }
+    [[nodiscard]] micros passed(int key) const { return passed_[static_cast<std::size_t>(key)]; }
     [[nodiscard]] bool was_granted(const token& t) const { return grants_.contains(t.str()); }
 
   private:
@@ -78,6 +79,7 @@ class store {
     std::unordered_map<std::string, int> numbers_;
     std::vector<std::string> channels_;
     std::vector<std::int64_t> floors_; // by key: a fill below it is stale
+    std::vector<micros> passed_;       // by key: when a pass marker was written last
     std::unordered_map<std::string, grant> grants_;
     std::unordered_map<std::string, refreshed> refreshes_; // by generation, in hex
     std::uint64_t fills_refused_ = 0;
