@@ -39,6 +39,12 @@ std::int32_t guarded(stn_error** err, Body&& body, const char* entry = __builtin
         return report(err, std::move(*f));
     } catch (const std::bad_alloc&) {
         return report_no_memory(err);
+    } catch (const queue_is_closed& e) {
+        try {
+            return report(err, fail(status::closed, e.what()));
+        } catch (...) {
+            return report_no_memory(err);
+        }
     } catch (const std::exception& e) {
         try {
             return report(err, fail(status::internal, std::string("a fault inside the library: ") + e.what()));

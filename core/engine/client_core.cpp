@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "protocol/fill_machine.hpp"
@@ -202,9 +203,10 @@ bool client_core::begin_close(loop::errand word) noexcept {
 }
 
 void client_core::begin_close(std::int64_t deadline_ms, const std::shared_ptr<event_queue>& home, std::uint64_t tag) {
-    promised done(home.get());
+    std::optional<promised> done; // a closed queue is told all the same
+    if (home && !home->closed()) done.emplace(home.get());
     const bool posted = begin_close(word_of_close(deadline_ms, home, tag));
-    done.stands();
+    if (done) done->stands();
     if (!posted && home) {
         event e;
         e.kind = event_kind::done;

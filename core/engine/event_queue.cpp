@@ -49,6 +49,7 @@ event_queue::~event_queue() {
 
 void event_queue::promise() {
     const std::lock_guard lock(mutex_);
+    if (closed_) throw queue_is_closed();
     if (spare_.size() == promised_) spare_.emplace_back();
     ++promised_;
 }
@@ -56,6 +57,7 @@ void event_queue::promise() {
 void event_queue::unpromise() noexcept {
     const std::lock_guard lock(mutex_);
     --promised_;
+    if (over()) some_.notify_all();
 }
 
 // The first of spare_ is for `e`: promised, or free, or new.
@@ -105,11 +107,12 @@ void event_queue::push(event e) noexcept {
 void event_queue::announce(std::unique_lock<std::mutex>& lock, std::size_t events) {
     if (events == 0) return;
     const auto asleep = static_cast<std::size_t>(sleepers_);
+    const bool last = over(); // who gets none will get none
     signal_fd(lock);
     ring(lock);
     lock.unlock();
     if (asleep == 0) return;
-    if (events == 1 || asleep == 1) {
+    if ((events == 1 || asleep == 1) && !last) {
         some_.notify_one();
     } else {
         some_.notify_all();
@@ -147,7 +150,7 @@ void event_queue::seen_empty(std::unique_lock<std::mutex>&) {
 }
 
 status event_queue::wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms) {
-    const auto ready = [this] { return !events_.empty() || woken_ || closed_; };
+    const auto ready = [this] { return !events_.empty() || woken_ || over(); };
     if (!ready() && timeout_ms != 0) {
         ++sleepers_;
         // A bound keeps `now + timeout` from overflowing; nobody waits ten years for an event.
@@ -162,7 +165,7 @@ status event_queue::wait_for_event(std::unique_lock<std::mutex>& lock, std::int6
     if (!events_.empty()) return status::ok;
     woken_ = false;
     seen_empty(lock);
-    return closed_ ? status::closed : status::timeout;
+    return over() ? status::closed : status::timeout;
 }
 
 void event_queue::hand_out(event& e) noexcept {

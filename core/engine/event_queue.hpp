@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -13,11 +14,18 @@
 
 namespace stn {
 
+// Nothing can be promised any more, and nothing was done.
+struct queue_is_closed final : std::exception {
+    [[nodiscard]] const char* what() const noexcept override { return "the queue is closed"; }
+};
+
 // A mailbox of events: one per event loop or thread of the host, for any number of clients.
 //
 // Who begins an operation promises its terminal event first: `promise` makes the room, and runs out of
 // memory, if at all, while nothing has happened yet. So no answer is ever lost for want of memory: what
 // was promised is pushed without an allocation. A notification that finds no room is dropped.
+// A closed queue promises nothing, and says `closed` when nothing promised is still to come: no event ever
+// comes after that.
 //
 // Lock order: nothing of ours is taken while mutex_ is held, and no host code runs under it. Events
 // that carry a lease are destroyed outside of it, because destroying one gives the lease up.
@@ -30,7 +38,7 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     event_queue(const event_queue&) = delete;
     event_queue& operator=(const event_queue&) = delete;
 
-    // One terminal event will come.
+    // One terminal event will come. Throws queue_is_closed.
     void promise();
     // It will not come after all.
     void unpromise() noexcept;
@@ -90,6 +98,7 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     void spare(nodes::iterator used) noexcept;
     bool give_one_up() noexcept;
     void seen_empty(std::unique_lock<std::mutex>& lock);
+    [[nodiscard]] bool over() const noexcept { return closed_ && promised_ == 0; }
     void announce(std::unique_lock<std::mutex>& lock, std::size_t events);
     void signal_fd(std::unique_lock<std::mutex>& lock);
     void ring(std::unique_lock<std::mutex>& lock);
