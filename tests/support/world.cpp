@@ -29,7 +29,8 @@ load::load(world& in, host& by, std::shared_ptr<lease> what, std::uint64_t tag)
 }
 
 std::uint32_t load::answer(outcome what, bool told) {
-    const auto answered = held_->answer(std::move(what), {told ? host_->queue : nullptr, tag_ | fill_tag});
+    const bool hears = told && !host_->queue->closed();
+    const auto answered = held_->answer(std::move(what), {hears ? host_->queue : nullptr, tag_ | fill_tag});
     CHECK(answered);
     world_->settle();
     return answered ? answered->shared : 0;

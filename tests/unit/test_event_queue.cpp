@@ -106,6 +106,27 @@ TEST_CASE("after a close what was queued becomes ERROR closed with its tag and r
     CHECK(q->next(-1, e) == status::closed);
 }
 
+TEST_CASE("`closed` is said when nothing that was promised is still to come, and then nothing can be promised") {
+    const auto q = std::make_shared<event_queue>(0);
+    q->promise();
+    q->promise();
+    q->promise();
+    q->close();
+    CHECK_THROWS_AS(q->promise(), queue_is_closed);
+    event e;
+    CHECK(q->next(0, e) == status::timeout);
+    q->push(done(1));
+    REQUIRE(q->next(0, e) == status::ok);
+    CHECK(e.code == status::closed);
+    CHECK(q->next(0, e) == status::timeout);
+    q->unpromise(); // it was not begun after all
+    CHECK(q->next(0, e) == status::timeout);
+    q->push(done(2));
+    REQUIRE(q->next(-1, e) == status::ok);
+    CHECK(e.tag == 2);
+    CHECK(q->next(-1, e) == status::closed);
+}
+
 TEST_CASE("the descriptor is readable while events wait, after a wake, and for ever after a close") {
     const auto q = std::make_shared<event_queue>(0);
     q->push(done(1));

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+//
+// Who turns the loop: a caller that finds it free, or its own thread. Every hand-over is a chance to lose
+// a wake-up; a lost one shows as an operation that never ends.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/cache.hpp"
+#include "engine/client_core.hpp"
+#include "handles.hpp"
+#include "io/open_store.hpp"
+
+using namespace stn;
+using stress::dice;
+using stress::stuck_ms;
+
+namespace {
+
+std::shared_ptr<client_handle> threaded_client() {
+    auto opened = open_store("memory://");
+    REQUIRE(opened);
+    client_parts parts;
+    parts.link = std::move(opened->link);
+    parts.time = std::move(opened->time);
+    parts.chance = std::move(opened->chance);
+    return std::make_shared<client_handle>(client_core::make(std::move(parts)));
+}
+
+// How often the loop was turned by another thread than before. Its task runs under the turn lock.
+class switches {
+  public:
+    void turned() {
+        const auto me = std::this_thread::get_id();
+        if (me == last_) return;
+        last_ = me;
+        count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+  private:
+    std::thread::id last_; // turn lock
+    std::atomic<std::uint64_t> count_{0};
+};
+
+// One blocking caller: begins an operation, helps or leaves it to the loop's thread, and waits.
+class caller_thread {
+  public:
+    caller_thread(cache& in, switches& seen, std::uint32_t number)
+        : cache_(in),
+          core_(*in.owner()->core),
+          seen_(seen),
+          chance_(number),
+          queue_(std::make_shared<event_queue>(1)) {}
+
+    // False: its event never came.
+    bool once(bool helped, std::string_view key, std::int64_t deadline_ms = -1) {
+        const auto note = [this](mono_ms) { seen_.turned(); };
+        if (helped) {
+            core_.turns.post_for_help(note);
+        } else {
+            core_.turns.post(note);
+        }
+        cache::call c;
+        c.key = key;
+        c.deadline_ms = deadline_ms;
+        c.home = queue_;
+        c.tag = ++tag_;
+        c.helped = helped;
+        if (!cache_.fetch(c)) return false;
+        if (helped) core_.turns.help();
+        event e;
+        while (true) {
+            if (queue_->next(stuck_ms, e) != status::ok) return false;
+            if (e.tag == tag_ && e.terminal()) break;
+        }
+        if (e.held) {
+            outcome how;
+            how.storage = "x";
+            e.held->mark_taken();
+            e.held->answer(std::move(how), {});
+        }
+        return true;
+    }
+
+    bool rolls(std::uint32_t n) { return chance_.one_in(n); }
+    std::uint32_t below(std::uint32_t n) { return chance_.below(n); }
+
+  private:
+    cache& cache_;
+    client_core& core_;
+    switches& seen_;
+    dice chance_;
+    std::shared_ptr<event_queue> queue_;
+    std::uint64_t tag_ = 0;
+};
+
+} // namespace
+
+TEST_CASE("ten thousand switches between the caller's own turn and the loop's thread lose no wake-up") {
+    cache prices(threaded_client(), "prices", {.ttl_ms = 60'000});
+    switches seen;
+    caller_thread me(prices, seen, 1);
+    std::uint64_t lost = 0;
+    std::uint64_t rounds = 0;
+    for (; seen.count() < 10'000 && rounds < 100'000 && lost == 0; ++rounds) {
+        if (!me.once(true, "apple")) ++lost;
+        if (!me.once(false, "apple")) ++lost;
+    }
+    CHECK(lost == 0);
+    CHECK(seen.count() >= 10'000);
+}
+
+TEST_CASE("four threads that help and leave it as they like lose no wake-up") {
+    cache prices(threaded_client(), "prices", {.ttl_ms = 2, .jitter = 0});
+    switches seen;
+    std::atomic<std::uint64_t> lost{0};
+    {
+        std::vector<std::thread> all;
+        for (std::uint32_t i = 0; i < 4; ++i) {
+            all.emplace_back([&, i] {
+                caller_thread me(prices, seen, i);
+                for (int n = 0; n < 10'000 && lost.load() == 0; ++n) {
+                    if (!me.once(me.rolls(2), "key" + std::to_string(me.below(4)))) lost.fetch_add(1);
+                }
+            });
+        }
+        for (auto& t : all) t.join();
+    }
+    CHECK(lost == 0);
+    CHECK(seen.count() > 100);
+}
+
+TEST_CASE("a timer that a helping caller armed is kept by the loop's thread") {
+    const auto client = threaded_client();
+    cache prices(client, "prices", {.ttl_ms = 60'000});
+    const auto leader = std::make_shared<event_queue>(1);
+    cache::call c;
+    c.key = "held";
+    c.home = leader;
+    REQUIRE(prices.fetch(c));
+    event held;
+    REQUIRE(leader->next(stuck_ms, held) == status::ok);
+    REQUIRE(held.held);
+    switches seen;
+    caller_thread me(prices, seen, 1);
+    std::uint64_t lost = 0;
+    for (int i = 0; i < 300 && lost == 0; ++i) {
+        // joins the load of the other queue, and its deadline is all that can end it
+        if (!me.once(true, "held", 1 + i % 5)) ++lost;
+    }
+    CHECK(lost == 0);
+}
+
+TEST_CASE("while one caller waits for its answer, others are not kept waiting by it") {
+    const auto client = threaded_client();
+    cache prices(client, "prices", {.ttl_ms = 60'000});
+    switches seen;
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> lost{0};
+    std::uint64_t answered = 0;
+    std::thread busy([&] {
+        caller_thread me(prices, seen, 7);
+        while (!stop.load()) {
+            if (!me.once(true, "apple")) lost.fetch_add(1);
+        }
+    });
+    caller_thread me(prices, seen, 8);
+    for (int i = 0; i < 5'000 && lost.load() == 0; ++i) {
+        if (me.once(i % 2 == 0, "pear")) ++answered;
+    }
+    stop.store(true);
+    busy.join();
+    CHECK(lost == 0);
+    CHECK(answered == 5'000);
+}
