@@ -182,7 +182,7 @@ std::int64_t fill_machine::lease_ms() const {
     return schedule::lease_length(*setup_.policy, std::max(known_delta_ms_, setup_.expected_load_ms));
 }
 
-std::uint32_t fill_machine::send(command cmd, bool gated) {
+std::uint32_t fill_machine::emit_send(command cmd, bool gated) {
     fill_output& out = emit(fill_output::kind::send);
     out.id = ++next_id_;
     out.cmd = std::move(cmd);
@@ -194,7 +194,7 @@ void fill_machine::ask(asked what, command cmd, bool gated, turn& t) {
     primary_.what = what;
     primary_.sent = t.now;
     primary_.deadline = t.now + setup_.command_timeout_ms;
-    primary_.id = send(std::move(cmd), gated);
+    primary_.id = emit_send(std::move(cmd), gated);
 }
 
 void fill_machine::answer(outcome_ptr result) {

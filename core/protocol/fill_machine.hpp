@@ -239,7 +239,7 @@ class fill_machine final : public fill_port {
     [[nodiscard]] bool ours(const envelope& e) const;
     [[nodiscard]] std::int64_t lease_ms() const;
     [[nodiscard]] std::string refresh_key_() const;
-    std::uint32_t send(command cmd, bool gated);
+    std::uint32_t emit_send(command cmd, bool gated);
     void ask(asked what, command cmd, bool gated, turn& t);
     void answer(outcome_ptr result);
     void answer_error(error why);

@@ -167,7 +167,7 @@ void fill_machine::on_generation(delivery how, const reply& r, turn& t) {
     }
     const auto said = how == delivery::answered ? read_refresh(r) : std::nullopt;
     if (!said) {
-        if (how == delivery::lost) send(release_command(refresh_key_(), token_, {}), false);
+        if (how == delivery::lost) emit_send(release_command(refresh_key_(), token_, {}), false);
         if (background) {
             emit_asked(lease_ms());
             emit(fill_output::kind::drop_slot);
@@ -202,9 +202,10 @@ void fill_machine::renew(turn& t) {
     renewal_.what = asked::lease;
     renewal_.sent = t.now;
     renewal_.deadline = t.now + setup_.command_timeout_ms;
-    renewal_.id = send(form_ == lease_form::placeholder ? extend_command(setup_.names->store_key, token_, lease_ms())
-                                                        : renew_command(refresh_key_(), token_, lease_ms()),
-                       false);
+    renewal_.id =
+        emit_send(form_ == lease_form::placeholder ? extend_command(setup_.names->store_key, token_, lease_ms())
+                                                   : renew_command(refresh_key_(), token_, lease_ms()),
+                  false);
 }
 
 void fill_machine::on_renewal(delivery how, const reply& r, turn& t) {
@@ -236,7 +237,8 @@ void fill_machine::give_up_lease(marker_kind marker, std::string_view text, turn
     } else if (form_ == lease_form::generation) {
         const bool failed = marker != marker_kind::none;
         const std::int64_t rest = std::max<std::int64_t>(setup_.policy->error_ttl_ms, 1'000);
-        send(failed ? renew_command(refresh_key_(), token_, rest) : release_command(refresh_key_(), token_, {}), false);
+        emit_send(failed ? renew_command(refresh_key_(), token_, rest) : release_command(refresh_key_(), token_, {}),
+                  false);
         emit_asked(failed ? rest : lease_ms());
     }
 }
@@ -261,7 +263,7 @@ void fill_machine::abandon(marker_kind marker, std::string_view text, turn& t) {
     } else {
         marker = marker_kind::none;
     }
-    send(abandon_command(setup_.names->store_key, marker, bytes, px, setup_.names->wake, all), false);
+    emit_send(abandon_command(setup_.names->store_key, marker, bytes, px, setup_.names->wake, all), false);
     for (const token& one : all) {
         if (std::ranges::find(spares_, one) != spares_.end()) continue;
         emit_spare(one);

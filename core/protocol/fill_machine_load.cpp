@@ -134,7 +134,7 @@ void fill_machine::send_fill(turn& t) {
 void fill_machine::on_put(delivery how, const reply& r, turn&) {
     const bool stored = how == delivery::answered && r.kind != reply_kind::error;
     count(stored ? stat::fills_stored : stat::fills_lost);
-    if (how == delivery::lost) send(del_command(setup_.names->store_key), false); // it may be applied later
+    if (how == delivery::lost) emit_send(del_command(setup_.names->store_key), false); // it may be applied later
     emit(fill_output::kind::filled).why = stored ? status::ok : status::unavailable;
     finish();
 }
