@@ -737,8 +737,8 @@ enum stn_lease_state {
 /*
  * Answers with a value: everybody here who joined has it when this returns, the write is queued. codec, ttl_ms and
  * soft_ttl_ms as in stn_cache_put. host_ref and shared: see Host references; shared is nullable if host_ref is 0. With
- * q (nullable) one FILLED event with tag tells what became of the write. Does not block; any thread. The lease is then
- * ended, not freed.
+ * q (nullable) one FILLED event with tag tells what became of the write, perhaps before the others have their answer.
+ * Does not block; any thread. The lease is then ended, not freed.
  * Codes: ok (also if the lease was revoked), closed (q is closed; nothing was done), any (also: answered already).
  * FILLED status: ok (stored); refused (the key had changed: invalidated, or taken over); lost (the lease was revoked
  * before, or there was none; nothing was sent); unavailable (the store could not be asked, said no, or its reply was
