@@ -105,6 +105,7 @@ inline constexpr std::array<row_text, row_count> row_texts{{
 
 struct coverage {
     std::array<std::uint64_t, row_count> rows{};
+    std::uint64_t inputs = 0;
     void visit(row r) noexcept { ++rows[static_cast<std::size_t>(r)]; }
 };
 

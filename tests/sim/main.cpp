@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,13 +20,13 @@ using namespace stn::sim;
 namespace {
 
 constexpr const char* usage =
-    "sim                       the pinned seeds and 200 more, then every broken variant\n"
-    "sim --seeds N [--from M]  the pinned seeds and N more, every broken variant, the coverage table\n"
-    "sim --seed N [--trace]    one seed, told; --trace: line by line\n"
-    "sim --bite                every broken variant only\n"
-    "    --variant NAME        with --seed or --seeds: that variant instead of the true machine\n"
-    "    --favour NAME         the true machine on the seeds of that variant\n"
-    "    --twice               every seed twice: both runs must be the same\n";
+    "sim [--seeds N [--from M]]  the pinned seeds and N more (200), the coverage table, and from 1,000\n"
+    "                            on every broken variant\n"
+    "sim --seed N [--trace]      one seed, told; --trace: line by line\n"
+    "sim --bite                  every broken variant only\n"
+    "    --variant NAME          with --seed or --seeds: that variant instead of the true machine\n"
+    "    --favour NAME           the true machine on the seeds of that variant\n"
+    "    --twice                 every seed twice: both runs must be the same\n";
 
 struct variant_text {
     variant which;
@@ -43,6 +44,7 @@ constexpr std::uint64_t bite_seeds = 2'000; // at most
 constexpr std::uint64_t faults_at_least = 1'000;
 constexpr std::uint64_t visits_at_least = 100;
 constexpr std::uint64_t full_run = 10'000; // the floors hold for this many seeds
+constexpr std::uint64_t short_run = 1'000; // below, the broken variants are left out
 
 struct request {
     std::optional<std::uint64_t> seed;
@@ -73,6 +75,13 @@ unsigned long long ull(std::uint64_t n) {
 
 std::string str(std::string_view s) {
     return std::string(s);
+}
+
+variant variant_of(std::string_view name) {
+    const auto at = std::ranges::find(variants, name, &variant_text::name);
+    if (at != variants.end()) return at->which;
+    std::fprintf(stderr, "there is no variant %s\n", str(name).c_str());
+    std::exit(2);
 }
 
 outcome_of_seed run(std::uint64_t seed, variant favoured, variant broken, bool trace = false) {
@@ -131,12 +140,12 @@ struct sums {
     }
 };
 
-void run_and_judge(std::uint64_t seed, const request& q, sums& all, score& s) {
-    const auto r = run(seed, q.favoured, q.broken);
+void run_and_judge(std::uint64_t seed, variant favoured, const request& q, sums& all, score& s) {
+    const auto r = run(seed, favoured, q.broken);
     all.add(r);
     bool good = r.found.empty();
     if (s.failed < 20) print_found(r, seed);
-    if (q.twice && run(seed, q.favoured, q.broken).digest != r.digest) {
+    if (q.twice && run(seed, favoured, q.broken).digest != r.digest) {
         std::printf("seed %llu: two runs of it differ\n", ull(seed));
         good = false;
     }
@@ -149,11 +158,21 @@ void run_and_judge(std::uint64_t seed, const request& q, sums& all, score& s) {
     s.count(good);
 }
 
-std::vector<std::uint64_t> pinned() {
-    std::vector<std::uint64_t> out;
+struct pin {
+    std::uint64_t seed;
+    variant favoured;
+};
+
+std::vector<pin> pinned() {
+    std::vector<pin> out;
     std::ifstream in(STN_SIM_DIR "/pinned.txt");
     for (std::string line; std::getline(in, line);) {
-        if (!line.empty() && line.front() != '#') out.push_back(std::strtoull(line.c_str(), nullptr, 10));
+        std::istringstream words(line.substr(0, line.find('#')));
+        pin p{0, variant::none};
+        std::string favoured;
+        if (!(words >> p.seed)) continue;
+        if (words >> favoured) p.favoured = variant_of(favoured);
+        out.push_back(p);
     }
     return out;
 }
@@ -225,25 +244,18 @@ int run_many(const request& q) {
     if (!q.bite) {
         const bool as_is = q.broken == variant::none && q.favoured == variant::none;
         if (as_is) {
-            for (const std::uint64_t seed : pinned()) run_and_judge(seed, q, all, s);
+            for (const pin& p : pinned()) run_and_judge(p.seed, p.favoured, q, all, s);
         }
         for (std::uint64_t seed = q.from; seed < q.from + q.seeds; ++seed) {
-            run_and_judge(seed, q, all, s);
+            run_and_judge(seed, q.favoured, q, all, s);
             if ((seed - q.from) % 1'000 == 999) std::printf("%llu seeds\n", ull(seed - q.from + 1));
             std::fflush(stdout);
         }
         cover(all, as_is && q.seeds >= full_run, s);
     }
-    if (q.broken == variant::none) bite(s);
+    if (q.bite || (q.broken == variant::none && q.seeds >= short_run)) bite(s);
     std::printf("%llu passed, %llu failed\n", ull(s.passed), ull(s.failed));
     return s.failed == 0 ? 0 : 1;
-}
-
-variant variant_of(std::string_view name) {
-    const auto at = std::ranges::find(variants, name, &variant_text::name);
-    if (at != variants.end()) return at->which;
-    std::fprintf(stderr, "there is no variant %s\n", str(name).c_str());
-    std::exit(2);
 }
 
 } // namespace

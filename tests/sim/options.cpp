@@ -222,9 +222,9 @@ options options::drawn(std::uint64_t seed, variant favoured) {
     dice d(seed * 2 + 1);
     options o;
     o.seed = seed;
-    o.nodes = static_cast<int>(d.one_in(8) ? d.between(9, 20) : d.between(3, 7));
+    o.nodes = static_cast<int>(d.one_in(5) ? d.between(8, 20) : d.between(3, 7));
     o.keys = static_cast<int>(d.between(1, 3));
-    o.ops = static_cast<int>(d.between(200, 320));
+    o.ops = static_cast<int>(d.between(200, 400));
     o.span = d.between(4, 16) * second;
     o.burst = static_cast<int>(one_of(d, {1, 4, 12}));
     draw_policy(o, d);

@@ -250,6 +250,11 @@ void store::watch_refresh_key(const command& cmd, const reply& r) {
             refreshes_[generation].until = now() + number(cmd.args[1]);
         }
         break;
+    case script_id::release:
+        if (auto& one = refreshes_[generation]; r.kind == reply_kind::integer && r.integer == 1 && !one.stored) {
+            one.until = 0; // given back unused
+        }
+        break;
     default: break;
     }
 }
