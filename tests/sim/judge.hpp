@@ -27,8 +27,8 @@ namespace stn::sim {
     X(deadline_kept, "a caller is answered by its deadline")                                                      \
     X(one_refresh, "one refresh load per generation")                                                             \
     X(waiter_looks, "who waits for a load elsewhere looks again by itself")                                       \
-    X(woken_soon, "calm: who waits for a load elsewhere has its value as soon as it is stored")                  \
-    X(by_the_book, "calm: no command is lost, and nobody loads without a lease")                                 \
+    X(woken_soon, "calm: who waits for a load elsewhere has its value as soon as it is stored")                   \
+    X(by_the_book, "calm: no command is lost, and nobody loads without a lease")                                  \
     X(right_value, "a value is the one that some load or put of that key made")                                   \
     X(fill_told_truly, "FILLED ok means that the value was stored")                                               \
     X(force_is_fresh, "a forced fetch is answered by a load begun after it")                                      \

@@ -3,79 +3,19 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "agenda.hpp"
 #include "book.hpp"
 #include "chance.hpp"
-#include "coverage.hpp"
-#include "engine/cache.hpp"
-#include "engine/client_core.hpp"
+#include "client.hpp"
+#include "engine/event.hpp"
 #include "host.hpp"
-#include "judge.hpp"
-#include "link.hpp"
-#include "probe.hpp"
-#include "store.hpp"
+#include "parts.hpp"
 
 namespace stn::sim {
-
-// What every actor of one world knows.
-struct world_parts {
-    const options& opt;
-    agenda& when;
-    tale& told;
-    judge& judged;
-    book& history;
-    store& server;
-    network& net;
-    coverage& seen;
-    std::map<token, std::uint64_t>& loaders; // granted token -> the load that runs under it
-    bool draining = false;
-
-    void hit(fault f) { net.hit(f); }
-};
-
-// One client of the library: a core that is turned by hand, and its link.
-class client final : public actor {
-  public:
-    client(world_parts& w, node& at, std::uint64_t seed);
-    ~client() override;
-
-    void act(std::uint32_t what, std::uint64_t with) override;
-    void ring();
-    void crash(bool bytes_lost);
-    // The host is told by the queue that `tag` belongs to.
-    void close(std::int64_t deadline_ms, const std::shared_ptr<event_queue>& home, std::uint64_t tag);
-    // What it still has, in words; empty: nothing.
-    [[nodiscard]] std::string leftovers() const;
-    // For the end of a world: it ends whatever state it is in.
-    void bury();
-
-    [[nodiscard]] client_core& core() noexcept { return *core_; }
-    [[nodiscard]] cache& values() noexcept { return *cache_; }
-    [[nodiscard]] const std::shared_ptr<const fill_policy>& other() const noexcept { return other_; }
-    [[nodiscard]] link& wire() noexcept { return *link_; }
-    [[nodiscard]] bool alive() const noexcept { return !dead_ && !ended_; }
-    [[nodiscard]] bool fleet() const noexcept { return cache_->policy().fleet; }
-
-  private:
-    enum : std::uint32_t { turn };
-    void schedule(micros at);
-
-    world_parts& w_;
-    node& node_;
-    dice dice_;
-    std::shared_ptr<client_core> core_;
-    std::shared_ptr<client_handle> handle_;
-    std::unique_ptr<cache> cache_;
-    std::shared_ptr<const fill_policy> other_;
-    link* link_ = nullptr; // the core's
-    micros turn_at_ = never;
-    bool dead_ = false;
-    bool ended_ = false;
-};
 
 // One process of the fleet on one machine with its own clock: hosts and a client.
 class node final : public actor {

@@ -238,17 +238,17 @@ options options::drawn(std::uint64_t seed, variant favoured) {
 
 std::string options::print() const {
     std::ostringstream s;
-    s << "seed " << seed << (calm ? ", calm" : "") << ": nodes " << nodes << ", keys " << keys << ", ops " << ops << ", queues " << queues
-      << ", span_ms " << span / ms << ", burst " << burst << "\n  net: delay_us " << delay_low << ".." << delay_high
-      << ", one_stream " << one_stream << ", split_one_in " << split_one_in << ", command_timeout_ms "
-      << settings.command_timeout_ms << ", max_loads_down " << settings.max_loads_down << "\n  policy: ttl_ms "
-      << policy.ttl_ms << ", soft_ttl_ms " << policy.soft_ttl_ms << ", absent_ttl_ms " << policy.absent_ttl_ms
-      << ", error_ttl_ms " << policy.error_ttl_ms << ", lease_ms " << policy.lease_ms << ", wait_ms " << policy.wait_ms
-      << ", max_load_ms " << policy.max_load_ms << ", jitter " << policy.jitter << ", early " << policy.early
-      << ", max_loads " << policy.max_loads << ", max_value " << policy.max_value << ", coalesce " << policy.coalesce
-      << ", fleet " << policy.fleet << "\n  other policy, one in " << other_one_in << ": ttl_ms " << other.ttl_ms
-      << ", soft_ttl_ms " << other.soft_ttl_ms << ", error_ttl_ms " << other.error_ttl_ms << ", lease_ms "
-      << other.lease_ms << ", wait_ms " << other.wait_ms << ", max_load_ms " << other.max_load_ms
+    s << "seed " << seed << (calm ? ", calm" : "") << ": nodes " << nodes << ", keys " << keys << ", ops " << ops
+      << ", queues " << queues << ", span_ms " << span / ms << ", burst " << burst << "\n  net: delay_us " << delay_low
+      << ".." << delay_high << ", one_stream " << one_stream << ", split_one_in " << split_one_in
+      << ", command_timeout_ms " << settings.command_timeout_ms << ", max_loads_down " << settings.max_loads_down
+      << "\n  policy: ttl_ms " << policy.ttl_ms << ", soft_ttl_ms " << policy.soft_ttl_ms << ", absent_ttl_ms "
+      << policy.absent_ttl_ms << ", error_ttl_ms " << policy.error_ttl_ms << ", lease_ms " << policy.lease_ms
+      << ", wait_ms " << policy.wait_ms << ", max_load_ms " << policy.max_load_ms << ", jitter " << policy.jitter
+      << ", early " << policy.early << ", max_loads " << policy.max_loads << ", max_value " << policy.max_value
+      << ", coalesce " << policy.coalesce << ", fleet " << policy.fleet << "\n  other policy, one in " << other_one_in
+      << ": ttl_ms " << other.ttl_ms << ", soft_ttl_ms " << other.soft_ttl_ms << ", error_ttl_ms " << other.error_ttl_ms
+      << ", lease_ms " << other.lease_ms << ", wait_ms " << other.wait_ms << ", max_load_ms " << other.max_load_ms
       << "\n  processes: fleet_off_one_in " << fleet_off_one_in << ", two_codecs " << two_codecs << "\n  loads: ms "
       << load_low_ms << ".." << load_high_ms << ", one in: slow " << load_slow_one_in << ", long " << load_long_one_in
       << ", absent " << load_absent_one_in << ", fails " << load_fails_one_in << ", large " << load_large_one_in
