@@ -6,7 +6,7 @@
 # a build, a crash or a time-out that fails counts as one. --quick is the stage dev only.
 #
 #   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the examples
-#   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, some seeds of sim
+#   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, fuzz, sim
 #   tsan     ThreadSanitizer: unit, stress (this compiles the tests with clang++-19, warnings are errors)
 #   sim      release build; 10,000 seeds of the simulator; the benchmarks, shortly; the stampede as in the demo
 #   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
@@ -150,6 +150,7 @@ stage_asan() {
   conformance asan
   suite asan abi 300
   suite asan faults 300
+  suite asan fuzz 300
   suite asan sim 240 --seeds 200
 }
 
