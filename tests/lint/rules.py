@@ -218,9 +218,9 @@ def uses(code, name):
 
 
 def own_function(file, tree, name):
-    """Does the file, or the header or source of its name, declare a function, member or class called `name`?"""
-    stem = file.path.rsplit(".", 1)[0]
-    family = [tree.by_path[stem + suffix].code for suffix in SOURCE if stem + suffix in tree.by_path]
+    """Does the file, or one of our headers that it includes, declare a function, member or class called `name`?"""
+    headers = [tree.by_path.get("core/" + header) for _, _, header in file.includes()]
+    family = [file.code] + [header.code for header in headers if header]
     return any(how == "declared" for code in family for how, _ in uses(code, name)) \
         or any(re.search(rf"\b(?:class|struct)\s+{name}\b|[\w>&*]\s+{name}\s*[;={{]", code) for code in family)
 

@@ -39,6 +39,7 @@ GOOD = {
     "core/protocol/machine.cpp": MIT + '#include "protocol/machine.hpp"\n'
         'int machine::poll() { send(1); return poll(); }\nchar quote = \'"\'; int f(machine& m) { return m.poll(); }\n'
         'auto why = R"(std::mutex, rand() and // #include "io/a.hpp")";\n',
+    "core/protocol/machine_part.cpp": MIT + '#include "protocol/machine.hpp"\nvoid machine::more() { send(2); }\n',
     "core/engine/README.md": SIGN,
     "core/engine/loop.cpp": MIT + '#include "protocol/machine.hpp"\n#include <thread>\n'
         "int until(int wake_time); int g(machine& m) { return m.poll() + until(3); }\n"
