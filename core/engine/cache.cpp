@@ -2,7 +2,6 @@
 #include "engine/cache.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "engine/wait_graph.hpp"
@@ -114,7 +113,7 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
             });
         }
     };
-    const auto t = core.flights->enter(how, who, std::ref(tell_loop));
+    const auto t = core.flights->enter(how, who, tell_loop);
     using kind = single_flight::ticket::kind;
     switch (t.what) {
     case kind::would_deadlock:

@@ -15,8 +15,8 @@ namespace stn {
 
 namespace {
 
-constexpr int most_notices = 1'000;   // unread
-constexpr std::size_t most_idle = 64; // nodes kept beyond the promised ones
+constexpr int most_notices = 1'000;      // unread
+constexpr std::size_t most_idle = 1'024; // nodes kept for events that nobody has promised yet
 
 thread_local const event_queue* ringing_here = nullptr;
 
@@ -47,26 +47,34 @@ event_queue::~event_queue() {
     if (free_ud_ != nullptr) free_ud_(ud_);
 }
 
+bool event_queue::take_room() noexcept {
+    std::size_t n = room_.load();
+    while (n != 0 && !room_.compare_exchange_weak(n, n - 1)) {
+    }
+    return n != 0;
+}
+
 void event_queue::promise() {
+    if (take_room()) return;
     const std::lock_guard lock(mutex_);
     if (closed_) throw queue_is_closed();
-    if (spare_.size() == promised_) spare_.emplace_back();
-    ++promised_;
+    spare_.emplace_back();
 }
 
 void event_queue::unpromise() noexcept {
     const std::lock_guard lock(mutex_);
-    --promised_;
-    if (over()) some_.notify_all();
+    if (closed_) {
+        spare_.pop_front();
+        if (over()) some_.notify_all();
+    } else {
+        room_.fetch_add(1);
+    }
 }
 
-// The first of spare_ is for `e`: promised, or free, or new.
-bool event_queue::has_room(const event& e) noexcept {
-    if (e.terminal() && promised_ > 0) {
-        --promised_;
-        return true;
-    }
-    if (spare_.size() > promised_) return true;
+// The first of spare_ is for `e`: promised, or room that there is, or new.
+bool event_queue::has_node(const event& e) noexcept {
+    if (e.terminal() && spare_.size() > room_.load()) return true;
+    if (take_room()) return true;
     try {
         spare_.emplace_back();
         return true;
@@ -92,7 +100,7 @@ void event_queue::put(event& e) noexcept {
     if (late && !e.terminal()) return;
     if (e.about != nullptr && e.about->at() == lease::state::ended) return; // withdrawn in the same turn
     if (e.kind == event_kind::notice && notices_ >= most_notices) return;
-    if (!has_room(e)) return;
+    if (!has_node(e)) return;
     if (e.kind == event_kind::notice) ++notices_;
     spare_.front() = late ? instead_of(e) : std::move(e);
     events_.splice(events_.end(), spare_, spare_.begin());
@@ -177,8 +185,9 @@ void event_queue::hand_out(event& e) noexcept {
 
 // Keeps an emptied node for the next event, within reason.
 void event_queue::spare(nodes::iterator used) noexcept {
-    if (spare_.size() < promised_ + most_idle) {
+    if (!closed_ && room_.load() < most_idle) {
         spare_.splice(spare_.begin(), events_, used);
+        room_.fetch_add(1);
     } else {
         events_.erase(used);
     }
@@ -203,8 +212,11 @@ bool event_queue::withdraw(const lease* which) noexcept {
     if (it == events_.end()) return false;
     it->held->disarm();
     gone = std::move(*it);
-    if (gone.terminal()) ++promised_;
-    spare(it);
+    if (gone.terminal()) {
+        spare_.splice(spare_.begin(), events_, it);
+    } else {
+        spare(it);
+    }
     // What was told about it since goes with it.
     const auto news = std::ranges::find_if(events_, [=](const event& e) { return e.about == which; });
     if (news != events_.end()) spare(news);
@@ -251,6 +263,7 @@ bool event_queue::close() noexcept {
         std::unique_lock lock(mutex_);
         if (closed_) return false;
         closed_ = true;
+        for (auto n = room_.exchange(0); n != 0; --n) spare_.pop_front(); // nothing is promised from now on
         for (auto next = events_.begin(); next != events_.end();) {
             const auto e = next++;
             if (!e->terminal()) {

@@ -93,12 +93,13 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
 
     status wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms);
     void put(event& e) noexcept;
-    bool has_room(const event& e) noexcept;
+    bool take_room() noexcept;
+    bool has_node(const event& e) noexcept;
     void hand_out(event& e) noexcept;
     void spare(nodes::iterator used) noexcept;
     bool give_one_up() noexcept;
     void seen_empty(std::unique_lock<std::mutex>& lock);
-    [[nodiscard]] bool over() const noexcept { return closed_ && promised_ == 0; }
+    [[nodiscard]] bool over() const noexcept { return closed_ && spare_.empty(); }
     void announce(std::unique_lock<std::mutex>& lock, std::size_t events);
     void signal_fd(std::unique_lock<std::mutex>& lock);
     void ring(std::unique_lock<std::mutex>& lock);
@@ -110,15 +111,15 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     std::condition_variable quiet_;
     // all of these under mutex_
     nodes events_;
-    nodes spare_; // at least one for each promise
-    std::size_t promised_ = 0;
+    nodes spare_; // one for each promise, and `room_` more until the queue is closed
     int notices_ = 0;
     int sleepers_ = 0;
     int fd_ = -1;
     bool fd_signalled_ = false;
     bool woken_ = false;
-    std::atomic<bool> closed_{false}; // written under mutex_
-    bool armed_ = true;               // the doorbell may ring
+    std::atomic<std::size_t> room_{0}; // any thread may promise what there is
+    std::atomic<bool> closed_{false};  // written under mutex_
+    bool armed_ = true;                // the doorbell may ring
     int ringing_ = 0;
     ring_fn ring_ = nullptr;
     ring_fn free_ud_ = nullptr;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "engine/group.hpp"
 
-#include <functional>
 #include <new>
 #include <span>
 #include <utility>
@@ -67,11 +66,13 @@ flight_lead::ending flight_lead::end(const outcome_ptr& how, std::uint32_t& shar
         return !wanted && !finished_.exchange(true);
     };
     client_core& core = *owner_->core;
-    const auto done = core.flights->finish_load(flight_, number_, std::ref(first));
-    if (!done) return wanted ? ending::wanted : ending::already;
+    single_flight::finished done;
+    if (!core.flights->finish_load(flight_, number_, first, done)) {
+        return wanted ? ending::wanted : ending::already;
+    }
     held_ = false;
-    if (how) shared = core.deliver(done->who, how);
-    over(done->alarm);
+    if (how) shared = core.deliver(done.who, how);
+    over(done.alarm);
     return ending::over;
 }
 
@@ -143,7 +144,7 @@ std::optional<error> group::join(std::string_view key, std::int64_t deadline_ms,
         if (t.what == single_flight::ticket::kind::leads) return;
         posted = core.turns.post_for_help([&core, f = t.flight, at = *t.alarm](mono_ms) { core.alarms.set(f, at); });
     };
-    const auto t = core.flights->enter({{space_, 0, {}, key}, true, false, false}, who, std::ref(first));
+    const auto t = core.flights->enter({{space_, 0, {}, key}, true, false, false}, who, first);
     using kind = single_flight::ticket::kind;
     switch (t.what) {
     case kind::leads: out.lead.emplace(owner_, t.flight, 1U, home->scope(), within); return std::nullopt;

@@ -2,7 +2,6 @@
 #include "engine/lease.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "engine/client_core.hpp"
@@ -77,7 +76,7 @@ std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
         if (first) posted = core_->turns.post_for_help(std::move(result));
         return first;
     };
-    auto who = core_->flights->answer_load(flight_, number_, std::ref(commit));
+    auto who = core_->flights->answer_load(flight_, number_, commit);
     if (!who && !first && !commit()) return std::nullopt;
     news.stands();
     core_->turns.ring();

@@ -89,7 +89,7 @@ single_flight::ticket single_flight::refused(ticket::kind why) {
 }
 
 single_flight::ticket single_flight::enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s,
-                                                  wait_graph* edges, const first_step& first) {
+                                                  wait_graph* edges, first_step first) {
     if (closed_.load(std::memory_order_relaxed)) return refused(ticket::kind::closed);
     ticket t;
     table::flight* f = how.joins ? s.flights.find(how.key, hash) : nullptr;
@@ -117,8 +117,8 @@ single_flight::ticket single_flight::enter_locked(const entry& how, const visito
 }
 
 // Gives the caller its place in the flight. If it throws, it has changed nothing.
-void single_flight::settle_in(const entry& how, const visitor& who, shard& s, wait_graph* edges,
-                              const first_step& first, ticket& t) {
+void single_flight::settle_in(const entry& how, const visitor& who, shard& s, wait_graph* edges, first_step first,
+                              ticket& t) {
     const bool leads = t.what == ticket::kind::leads;
     const bool waits = !leads || how.leader_waits;
     table::flight& f = *t.flight.f;
@@ -155,7 +155,7 @@ void single_flight::settle_in(const entry& how, const visitor& who, shard& s, wa
     }
 }
 
-single_flight::ticket single_flight::enter(const entry& how, visitor who, const first_step& first) {
+single_flight::ticket single_flight::enter(const entry& how, visitor who, first_step first) {
     const std::uint64_t hash = hash_of(how.key);
     shard& s = of(hash);
     if (who.within == 0) {
@@ -249,7 +249,7 @@ std::vector<caller> single_flight::take_all(const ref& f) {
 }
 
 std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std::uint64_t lease_no,
-                                                              const std::function<bool()>& first) {
+                                                              function_ref<bool()> first) {
     std::vector<caller> out;
     {
         const std::lock_guard lock(f.at->mutex);
@@ -264,16 +264,15 @@ std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std:
     return out;
 }
 
-std::optional<single_flight::finished> single_flight::finish_load(const ref& f, std::uint64_t lease_no,
-                                                                  const std::function<bool(std::uint32_t)>& first) {
-    finished out;
+bool single_flight::finish_load(const ref& f, std::uint64_t lease_no, function_ref<bool(std::uint32_t)> first,
+                                finished& out) {
     bool scoped = false;
     {
         const std::lock_guard lock(f.at->mutex);
         const bool answers = f.f->extra.lease_no == lease_no;
         const std::uint32_t waiting = answers ? f.f->waiting : 0;
         out.who.reserve(waiting);
-        if (!first(waiting)) return std::nullopt;
+        if (!first(waiting)) return false;
         out.alarm = f.f->alarm != forever_ms;
         if (answers) {
             f.f->extra.lease_no = 0;
@@ -285,7 +284,7 @@ std::optional<single_flight::finished> single_flight::finish_load(const ref& f, 
     }
     if (scoped) wait_graph::of_process().close(f.id);
     forget_edges(out.who);
-    return out;
+    return true;
 }
 
 bool single_flight::end_load(const ref& f, std::uint64_t lease_no) {
@@ -296,7 +295,7 @@ bool single_flight::end_load(const ref& f, std::uint64_t lease_no) {
     return true;
 }
 
-std::uint32_t single_flight::detach_holder(const ref& f, std::uint64_t lease_no, const std::function<void()>& then) {
+std::uint32_t single_flight::detach_holder(const ref& f, std::uint64_t lease_no, function_ref<void()> then) {
     const std::lock_guard lock(f.at->mutex);
     if (f.f->extra.lease_no != lease_no) return 0;
     if (f.f->waiting > 0) {
@@ -351,7 +350,7 @@ std::vector<caller> single_flight::sweep(const ref& f, mono_ms now, mono_ms& nex
     return out;
 }
 
-std::vector<caller> single_flight::take_if(const ref& f, const std::function<bool(const caller&)>& which) {
+std::vector<caller> single_flight::take_if(const ref& f, function_ref<bool(const caller&)> which) {
     std::vector<caller> out;
     {
         const std::lock_guard lock(f.at->mutex);

@@ -4,12 +4,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "engine/event_queue.hpp"
 #include "protocol/flight_table.hpp"
 #include "protocol/outcome.hpp"
@@ -107,8 +107,8 @@ class single_flight {
     };
     // `first` is called if this call leads or sets an alarm, before anybody can see that it has entered.
     // If it throws, nobody has.
-    using first_step = std::function<void(const ticket&)>;
-    ticket enter(const entry& how, visitor who, const first_step& first = {});
+    using first_step = function_ref<void(const ticket&)>;
+    ticket enter(const entry& how, visitor who, first_step first = {});
 
     // Takes a caller out by its op; `left`: how many still wait there; `flight`: where it was (not held).
     struct left_behind {
@@ -135,19 +135,18 @@ class single_flight {
     // before anybody is taken out or can start the key's next flight: what it posts comes before that
     // flight's first look. False: it is not to be answered.
     std::optional<std::vector<caller>> answer_load(const ref& f, std::uint64_t lease_no,
-                                                   const std::function<bool()>& first = {});
+                                                   function_ref<bool()> first = {});
     // The same for who holds the flight, and lets go of it in the same step: the end of a group's flight.
     // `first` hears how many will be taken out.
     struct finished {
         std::vector<caller> who;
         bool alarm = false; // somebody still means to look at the deadlines
     };
-    std::optional<finished> finish_load(const ref& f, std::uint64_t lease_no,
-                                        const std::function<bool(std::uint32_t)>& first);
+    bool finish_load(const ref& f, std::uint64_t lease_no, function_ref<bool(std::uint32_t)> first, finished& out);
     // Gives a load up. False if it could not answer anyway.
     bool end_load(const ref& f, std::uint64_t lease_no);
     // The holder's caller has gone; 0: the load is given up and the flight off the list, in one step.
-    std::uint32_t detach_holder(const ref& f, std::uint64_t lease_no, const std::function<void()>& then = {});
+    std::uint32_t detach_holder(const ref& f, std::uint64_t lease_no, function_ref<void()> then = {});
     // A load that answers to nobody in the flight (a refresh).
     void begin_load(const ref& f, std::uint64_t lease_no, std::uint64_t scope);
     // Makes the oldest caller (not of queue `avoid`) the holder of load `lease_no`. Without `avoid`, a
@@ -158,7 +157,7 @@ class single_flight {
     // Callers past their deadline, and the next deadline of the others.
     std::vector<caller> sweep(const ref& f, mono_ms now, mono_ms& next);
     // Those of whom `which` is true.
-    std::vector<caller> take_if(const ref& f, const std::function<bool(const caller&)>& which);
+    std::vector<caller> take_if(const ref& f, function_ref<bool(const caller&)> which);
     // Its callers wait for a load from now on. Gives those that will not; new ones of them are refused.
     std::vector<caller> set_busy(const ref& f);
     void set_in_line(const ref& f, bool in_line);
@@ -198,9 +197,8 @@ class single_flight {
     std::uint64_t op_of(const shard& s, const table::seat& seat) const noexcept;
     static ticket refused(ticket::kind why);
     ticket enter_locked(const entry& how, const visitor& who, std::uint64_t hash, shard& s, wait_graph* edges,
-                        const first_step& first);
-    void settle_in(const entry& how, const visitor& who, shard& s, wait_graph* edges, const first_step& first,
-                   ticket& t);
+                        first_step first);
+    void settle_in(const entry& how, const visitor& who, shard& s, wait_graph* edges, first_step first, ticket& t);
     left_behind take_out(shard& s, table::seat* seat);
     static void forget_edges(const std::vector<caller>& out);
 
