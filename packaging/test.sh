@@ -54,7 +54,12 @@ finish() {
   ((total_failed == 0)) && exit 0
   exit 1
 }
-trap 'record stopped "" 0 1 0; trap - EXIT; finish' INT TERM
+stop() {
+  [[ -n ${child-} ]] && kill "$child" 2>/dev/null
+  record "${stage:-start}" stopped 0 1 0
+  exit 1
+}
+trap stop INT TERM HUP
 trap finish EXIT
 
 # logged STAGE STEP TIMEOUT COMMAND...: runs with a time limit; sets `log`, `status` and `took`.
@@ -63,8 +68,11 @@ logged() {
   shift 3
   log=$logs/$stage-$step.log
   say "$stage: $step"
-  timeout --kill-after=10 "$limit" "$@" >"$log" 2>&1 </dev/null
+  timeout --kill-after=10 "$limit" "$@" >"$log" 2>&1 </dev/null &
+  child=$!
+  wait "$child"
   status=$?
+  child=
   took=$((SECONDS - started))
   ((status == 124)) && echo "stopped after $limit s" >>"$log"
 }
