@@ -52,7 +52,7 @@ void lease::end_edge() noexcept {
     wait_graph::of_process().drop(within_, flight_.id);
 }
 
-std::optional<lease::answered> lease::answer(outcome how, filled_to told) {
+std::optional<lease::answered> lease::answer(outcome how, const filled_to& told) {
     if (answered_.load()) return std::nullopt;
     const mono_ms began = read_at_.load();
     const mono_ms now = core_->time.now_ms();

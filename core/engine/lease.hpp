@@ -45,7 +45,7 @@ class lease {
         std::uint32_t shared = 0; // how many events carry the host_ref
     };
     // Nothing: answered already. `how.storage` holds the value.
-    std::optional<answered> answer(outcome how, filled_to told);
+    std::optional<answered> answer(outcome how, const filled_to& told);
     // False: answered already. 0 waiters: given up in the same instant.
     bool detach(std::uint32_t& waiters);
     void revoke(reason why) noexcept;
