@@ -215,7 +215,7 @@ exec 9>"$root/build/.test.lock"
 flock --nonblock 9 || { say "Another run is at work here; waiting for it" && flock 9; }
 
 stage=install
-packages=(g++ cmake ninja-build ccache python3 git doctest-dev nlohmann-json3-dev libsqlite3-dev)
+packages=(g++ cmake ninja-build ccache python3 git doctest-dev nlohmann-json3-dev libsqlite3-dev libssl-dev)
 for stage in "${stages[@]}"; do
   case $stage in
     tsan | clang) packages+=(clang-19 libclang-rt-19-dev llvm-19 clang-tidy-19) ;;
@@ -227,5 +227,6 @@ mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 stage=install
 failed=0
 install_packages "${packages[@]}" || failed=1
+bash "$root/packaging/bootstrap_hiredis.sh" || failed=1
 record install packages 0 "$failed" "$SECONDS"
 for stage in "${stages[@]}"; do "stage_$stage"; done

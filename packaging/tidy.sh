@@ -7,6 +7,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+bash "$root/packaging/bootstrap_hiredis.sh"
 build clang all -DSTN_TESTS=OFF
 escaped=$(sed 's/[][\.|$(){}?+*^]/\\&/g' <<<"$root")
 run-clang-tidy-19 -quiet -p "$root/build/clang" -j "$jobs" "^$escaped/(?=core/|capi/).*${1-}" 2>&1 |
