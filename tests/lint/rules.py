@@ -39,7 +39,7 @@ TARGET_EDGES = {
     "stn_base": set(),
     "stn_protocol": {"stn_base"},
     "stn_engine": {"stn_protocol"},
-    "stn_io": {"stn_engine", "stn_protocol", "stn_base"},
+    "stn_io": {"stn_engine", "stn_protocol", "stn_base", "stn_hiredis"},
 }
 
 # Exceptions, each with its reason: file -> (why, the headers and names it may use all the same). A name that nobody

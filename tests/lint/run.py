@@ -21,7 +21,7 @@ CMAKE = """# SPDX-License-Identifier: MIT
 stn_layer(stn_base base)
 stn_layer(stn_protocol protocol LINKS stn_base PRIVATE_LINKS nlohmann_json::nlohmann_json)
 stn_layer(stn_engine engine LINKS stn_protocol Threads::Threads)
-stn_layer(stn_io io LINKS stn_engine stn_protocol stn_base)
+stn_layer(stn_io io LINKS stn_engine stn_protocol stn_base PRIVATE_LINKS stn_hiredis)
 """
 
 PERMITS = {"core/engine/park.cpp": ("why", {"poll.h", "poll"})}
