@@ -29,7 +29,7 @@ is_new_enough() {
   return 1
 }
 
-if is_new_enough "$prefix/include" /usr/local/include /usr/include; then
+if is_new_enough "$prefix/include" ${hiredis_ROOT:+"$hiredis_ROOT/include"} /usr/local/include /usr/include; then
   exit 0
 fi
 
@@ -56,4 +56,4 @@ cmake -S "$work/hiredis-$version" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -D
 cmake --build "$work/build" -j "$jobs"
 DESTDIR=$work/root cmake --install "$work/build"
 mv "$work/root$prefix" "$prefix"
-rm -rf "$work"
+rm -rf "$work" "$deps/apt/trixie"

@@ -6,6 +6,7 @@
 # a build, a crash or a time-out that fails counts as one. --quick is the stage dev only.
 #
 #   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the examples
+#   live     the same build against redis-server and valkey-server, started by the tests; both against the embedded store
 #   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, fuzz, sim
 #   tsan     ThreadSanitizer: unit, stress (this compiles the tests with clang++-19, warnings are errors)
 #   sim      release build; 10,000 seeds of the simulator; the benchmarks, shortly; the stampede as in the demo
@@ -21,14 +22,14 @@ stages=()
 for word in "$@"; do
   case $word in
     --quick) stages+=(dev) ;;
-    dev | asan | tsan | sim | clang | format) stages+=("$word") ;;
+    dev | live | asan | tsan | sim | clang | format) stages+=("$word") ;;
     *)
-      sed -n '4,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+      sed -n '4,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
       exit 2
       ;;
   esac
 done
-((${#stages[@]})) || stages=(dev asan tsan sim clang format)
+((${#stages[@]})) || stages=(dev live asan tsan sim clang format)
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -138,6 +139,19 @@ suite() {
   fi
 }
 
+# suite_targets NAME...: what builds these suites, as far as they are there.
+suite_targets() {
+  local name targets=(stanchion)
+  for name in "$@"; do
+    if [[ -e $root/tests/$name/CMakeLists.txt ]]; then
+      targets+=("tests/$name/all")
+    elif compgen -G "$root/tests/$name/*.cpp" >/dev/null; then
+      targets+=("test_$name")
+    fi
+  done
+  echo "${targets[*]}"
+}
+
 # --- The stages ---------------------------------------------------------------------------------------------
 
 stage_dev() {
@@ -149,6 +163,12 @@ stage_dev() {
   suite dev faults 300
   suite dev fuzz 300
   examples dev
+}
+
+stage_live() {
+  compile dev "$(suite_targets live differential)" -DSTN_TESTS=ON || return
+  suite dev live 900
+  suite dev differential 600
 }
 
 stage_asan() {
@@ -208,6 +228,14 @@ examples() {  # PRESET
   unset LD_LIBRARY_PATH
 }
 
+# The servers that tests start, by what they look for in the environment.
+find_servers() {
+  bash "$root/packaging/bootstrap_redis.sh" && bash "$root/packaging/bootstrap_valkey.sh" || return
+  STN_REDIS_SERVER=$(command -v redis-server || echo "$root/build/deps/redis/redis-server")
+  STN_VALKEY_SERVER=$(command -v valkey-server || echo "$root/build/deps/valkey/usr/bin/valkey-server")
+  export STN_REDIS_SERVER STN_VALKEY_SERVER
+}
+
 # --- The run ------------------------------------------------------------------------------------------------
 
 mkdir -p "$logs"
@@ -220,6 +248,7 @@ for stage in "${stages[@]}"; do
   case $stage in
     tsan | clang) packages+=(clang-19 libclang-rt-19-dev llvm-19 clang-tidy-19) ;;
     sim) packages+=(libbenchmark-dev) ;;
+    live) packages+=(openssl) ;;
     format) packages+=(clang-format-19) ;;
   esac
 done
@@ -228,5 +257,8 @@ stage=install
 failed=0
 install_packages "${packages[@]}" || failed=1
 bash "$root/packaging/bootstrap_hiredis.sh" || failed=1
+if [[ " ${stages[*]} " == *" live "* ]]; then
+  find_servers || failed=1
+fi
 record install packages 0 "$failed" "$SECONDS"
 for stage in "${stages[@]}"; do "stage_$stage"; done

@@ -96,9 +96,9 @@ function(stn_fetch_hiredis)
     if(NOT sha256 STREQUAL STN_HIREDIS_SHA256)
       file(REMOVE "${archive}")
       message(FATAL_ERROR "Stanchion needs hiredis >= ${STN_HIREDIS_MINIMUM} with TLS.\n${stn_hiredis_refused}"
-        "  the release could not be downloaded: ${status}, SHA256 ${sha256}\n"
-        "On Debian and with apt: bash packaging/bootstrap_hiredis.sh (needs no root), then configure again.\n"
-        "Elsewhere: install hiredis with its headers, or name its folder with -Dhiredis_ROOT=FOLDER.\n")
+        "  its release could not be downloaded: ${status}, SHA256 ${sha256}\n"
+        "  With apt, and without root: bash packaging/bootstrap_hiredis.sh\n"
+        "  Otherwise install it with its headers, or give -Dhiredis_ROOT=FOLDER")
     endif()
   endif()
   include(FetchContent)
