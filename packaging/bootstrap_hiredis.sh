@@ -4,7 +4,7 @@
 # bash packaging/bootstrap_hiredis.sh
 # Debian 12 has hiredis 0.14.1, and Stanchion needs 1.2 or newer: builds Debian 13's source, static, position independent
 # and with TLS, into build/deps/hiredis, where CMake finds it. Does nothing when a new enough one is there.
-# Needs a C compiler, cmake, libssl-dev, apt and its sources; no root, and it installs nothing.
+# Needs a C compiler, cmake, ninja, libssl-dev, apt and its sources; no root, and it installs nothing.
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -50,7 +50,8 @@ echo "$sha256  $work/hiredis_$version.orig.tar.gz" | sha256sum --check
 tar -xzf "$work/hiredis_$version.orig.tar.gz" -C "$work"
 # hiredis would take the content of LIBRARY_PATH for the place of its own libraries.
 unset LIBRARY_PATH
-cmake -S "$work/hiredis-$version" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DENABLE_SSL=ON -DBUILD_SHARED_LIBS=OFF \
+cmake -G Ninja -S "$work/hiredis-$version" -B "$work/build" -DCMAKE_BUILD_TYPE=Release \
+  -DENABLE_SSL=ON -DBUILD_SHARED_LIBS=OFF \
   -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DDISABLE_TESTS=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
   -DCMAKE_POLICY_VERSION_MINIMUM=3.5
 cmake --build "$work/build" -j "$jobs"
