@@ -20,6 +20,8 @@ HEADER = ROOT / "capi/include/stanchion/stanchion.h"
 SYMBOLS = ROOT / "capi/stanchion.symbols"
 INCLUDES = [f"-I{ROOT}/capi/include", f"-I{ROOT}/bindings/cpp/include"]
 STRICT = "-pedantic -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wundef -Werror -fsyntax-only".split()
+HIREDIS = re.compile(r"(redisv?[A-Z]|hex_digit_to_int$|_?_redis|freeReplyObject|sds|hi_|hiredis)")
+FOREIGN = re.compile(HIREDIS.pattern + r"|(SSL|TLS|X509|EVP|BIO|ERR|CRYPTO|OPENSSL|OSSL|PEM|ASN1|RAND|BN|RSA|EC)_")
 C_ONLY = "-Wstrict-prototypes -Wold-style-definition -Wmissing-prototypes -Wc++-compat".split()
 
 passed = failed = 0
@@ -153,7 +155,12 @@ def library_exports(library, names):
     needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
     sane = re.compile(r"(lib(stdc\+\+|m|gcc_s|c|pthread|dl|rt|ssl|crypto|asan|ubsan|tsan)|ld-linux.*)\.so")
     promise(all(sane.match(n) for n in needed), "it needs system libraries only, no hiredis", needed)
-    unique = [line for line in run("nm", "-D", library).stdout.splitlines() if " u " in line]
+    symbols = run("nm", "-D", library).stdout.splitlines()
+    theirs = [line for line in symbols if FOREIGN.match(line.split()[-1]) and " U " not in line]
+    promise(not theirs, "it exports nothing of hiredis or OpenSSL", "\n".join(theirs))
+    hiredis = [line for line in symbols if HIREDIS.match(line.split()[-1])]
+    promise(not hiredis, "what it uses of hiredis is inside, out of reach of another copy", "\n".join(hiredis))
+    unique = [line for line in symbols if " u " in line]
     promise(not unique, "it has no symbol that would be shared with another copy", unique)
 
 
