@@ -73,6 +73,11 @@ void client_core::on_breaker(bool open) {
          open ? "the store fails again and again: loads go on without it" : "the store answers again");
 }
 
+void client_core::on_alert(refusal why, std::string_view server_text) {
+    const refusal_traits& t = traits_of(why);
+    tell(notice::log, t.means, std::string(t.text) + " (" + std::string(loggable(server_text)) + ")");
+}
+
 void client_core::tell(notice what, status code, const std::string& text) {
     for (auto& t : told.tell(what, code, text)) turns.out.add(std::move(t.home), std::move(t.what));
 }

@@ -82,6 +82,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     void on_subscribed(mono_ms now) override { fetches.on_subscribed(now); }
     void on_connection(bool up, std::string_view why) override;
     void on_breaker(bool open) override;
+    void on_alert(refusal why, std::string_view server_text) override;
 
   private:
     client_parts parts_; // first: the others refer to it

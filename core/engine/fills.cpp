@@ -113,7 +113,7 @@ void fill_run::perform(fill_output& out, mono_ms now) {
         break;
     case k::asked: cache_->asked[out.which] = add_ms(now, out.span_ms); break;
     case k::spare: spare(out.which, out.span_ms, now); break;
-    case k::filled: filled(out.why, now); break;
+    case k::filled: filled(out.why, now, out.result); break;
     case k::reject_twice:
         if (!std::exchange(cache_->version_told, true)) {
             core_.tell(notice::version, status::undecodable,
@@ -347,14 +347,21 @@ void fill_run::revoke(reason why) {
     core_.turns.out.bury(held);
 }
 
-void fill_run::filled(status how, mono_ms) {
+void fill_run::filled(status how, mono_ms, const outcome_ptr& said) {
     if (mode_ == fill_mode::refresh && how != status::ok) cache_->stats.add(stat::refreshes_lost);
     if (!filled_to_.home) return;
     event e;
     e.kind = how == status::closed ? event_kind::error : event_kind::filled;
     e.tag = filled_to_.tag;
     e.code = how;
-    if (how != status::ok) e.what = outcome_error(fail(how, std::string(status_text(how)), names_->key));
+    if (how != status::ok) {
+        error why = fail(how, std::string(status_text(how)), names_->key);
+        if (said) {
+            why.message = said->why.message;
+            why.server_text = said->why.server_text;
+        }
+        e.what = outcome_error(std::move(why));
+    }
     core_.turns.out.add(std::exchange(filled_to_.home, nullptr), std::move(e));
 }
 

@@ -102,7 +102,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     void wait_for(const token& which, mono_ms now);
     void revoke(reason why);
     void spare(const token& which, std::int64_t for_ms, mono_ms now);
-    void filled(status how, mono_ms now);
+    void filled(status how, mono_ms now, const outcome_ptr& said = nullptr);
     void finish(mono_ms now);
     void start_again(mono_ms now);
     void sweep(mono_ms now);

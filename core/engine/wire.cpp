@@ -28,18 +28,31 @@ void wire::listen(std::string_view prefix, mono_ms now) {
 
 void wire::silent(mono_ms now) {
     totals_.add(stat::commands_lost);
-    if (breaker_.failed(now, chance_)) {
-        totals_.add(stat::breaker_opened);
-        listener_.on_breaker(true);
-    }
+    opened(breaker_.failed(now, chance_));
 }
 
-void wire::settle(const transport_event& e, mono_ms now) {
-    if (e.how == delivery::answered) {
-        if (breaker_.succeeded()) listener_.on_breaker(false);
-    } else {
+void wire::opened(bool now_open) {
+    if (!now_open) return;
+    totals_.add(stat::breaker_opened);
+    listener_.on_breaker(true);
+}
+
+// Only the server's own failures count. A `wanted` answer ends them; others do not: PUBLISH and SUBSCRIBE
+// work while the server loads.
+void wire::settle(const transport_event& e, bool wanted, mono_ms now) {
+    if (e.how != delivery::answered) {
         silent(now);
+        return;
     }
+    const refusal why = classify(e.answer);
+    const refusal_traits& t = traits_of(why);
+    if (t.ails) {
+        opened(breaker_.refused(now, chance_));
+    } else if (wanted && breaker_.succeeded()) {
+        listener_.on_breaker(false);
+    }
+    const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(why);
+    if (t.alert && (std::exchange(alerted_, alerted_ | bit) & bit) == 0) listener_.on_alert(why, e.answer.text);
 }
 
 void wire::poll(mono_ms now) {
@@ -51,8 +64,8 @@ void wire::poll(mono_ms now) {
     while (link_.poll(e, now)) {
         switch (e.what) {
         case transport_event::kind::reply: {
-            settle(e, now);
             const auto it = asked_.find(e.seq);
+            settle(e, it != asked_.end(), now);
             if (it == asked_.end()) break;
             asked a = std::move(it->second);
             asked_.erase(it);
@@ -64,7 +77,10 @@ void wire::poll(mono_ms now) {
             listener_.on_message(e.payload, now);
             break;
         case transport_event::kind::subscribed: listener_.on_subscribed(now); break;
-        case transport_event::kind::connected: listener_.on_connection(true, e.payload); break;
+        case transport_event::kind::connected:
+            alerted_ = 0;
+            listener_.on_connection(true, e.payload);
+            break;
         case transport_event::kind::disconnected: listener_.on_connection(false, e.payload); break;
         }
         e = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "engine/counters.hpp"
 #include "engine/transport.hpp"
 #include "protocol/breaker.hpp"
+#include "protocol/refusal.hpp"
 
 namespace stn {
 
@@ -35,6 +37,8 @@ class wire_listener {
     virtual void on_subscribed(mono_ms now) = 0;
     virtual void on_connection(bool up, std::string_view why) = 0;
     virtual void on_breaker(bool open) = 0;
+    // A refusal with `alert`; once for each kind and connection.
+    virtual void on_alert(refusal why, std::string_view server_text) = 0;
 };
 
 // Commands out, replies back to who asked, the breaker in between. Under the turn lock.
@@ -63,7 +67,8 @@ class wire {
         std::shared_ptr<reply_sink> sink;
         std::uint32_t id;
     };
-    void settle(const transport_event& e, mono_ms now);
+    void settle(const transport_event& e, bool wanted, mono_ms now);
+    void opened(bool now_open);
 
     transport& link_;
     draws& chance_;
@@ -72,6 +77,7 @@ class wire {
     breaker breaker_;
     command_seq next_seq_ = 1;
     bool listening_ = false;
+    std::uint32_t alerted_ = 0; // refusals told since the connection stands, a bit each
     std::unordered_map<command_seq, asked> asked_;
     std::vector<asked> refused_;
 };

@@ -6,6 +6,7 @@
 
 #include "engine/client_core.hpp"
 #include "protocol/commands.hpp"
+#include "protocol/refusal.hpp"
 #include "protocol/schedule.hpp"
 #include "protocol/wake.hpp"
 
@@ -25,16 +26,16 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         reply_by_ = forever_ms;
         last_ = how;
         answer_ = std::move(r);
-        const bool ok = how == delivery::answered && answer_.kind != reply_kind::error;
-        if (ok) {
+        const refusal why = how == delivery::answered ? classify(answer_) : refusal::none;
+        if (how == delivery::answered && why == refusal::none) {
             succeed(now);
-        } else if (what_.what == request::kind::put) {
-            put_failed(now);
-        } else if (now >= what_.deadline) {
+        } else if (how == delivery::lost && what_.what == request::kind::put) {
+            put_lost(now);
+        } else if (now >= what_.deadline || !worth_another(why)) {
             give_up(now);
         } else {
             may_have_applied_ = may_have_applied_ || how == delivery::lost;
-            retry_at_ = now + schedule::write_retry(static_cast<int>(attempt_), core_.chance);
+            retry_at_ = now + pause_after(why);
             arm();
         }
     }
@@ -111,11 +112,22 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         end(std::move(o), now);
     }
 
-    void put_failed(mono_ms now) {
-        if (last_ != delivery::lost) {
-            give_up(now);
-            return;
-        }
+    // An invalidation goes on whatever happened, unless only a person can help; a put, if it was refused
+    // and surely not applied.
+    bool worth_another(refusal why) {
+        const refusal_traits& t = traits_of(why);
+        if (t.fatal) return t.again != retry_pace::never && !std::exchange(once_more_, true);
+        return what_.what != request::kind::put || t.again != retry_pace::never;
+    }
+
+    [[nodiscard]] std::int64_t pause_after(refusal why) const {
+        const int attempt = static_cast<int>(attempt_);
+        const retry_pace again = traits_of(why).again;
+        if (again == retry_pace::never) return schedule::write_retry(attempt, core_.chance);
+        return schedule::refused_pause(attempt, again == retry_pace::slowly, core_.chance);
+    }
+
+    void put_lost(mono_ms now) {
         // It may be applied later; a deletion behind it on the same connection makes an end of it.
         core_.commands.send(del_command(what_.names->store_key), nullptr, 0, false, now);
         error why = fail(status::uncertain, "the reply to the put was lost; a deletion of the key was queued",
@@ -126,10 +138,8 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
 
     void give_up(mono_ms now) {
         error why = fail(status::unavailable, "the store cannot be reached", what_.names->key);
-        if (last_ == delivery::answered && answer_.kind == reply_kind::error) {
-            why.code = status::refused;
-            why.message = "the store refused the command";
-            why.server_text = answer_.text;
+        if (last_ == delivery::answered) {
+            why = refused_by_store(answer_, what_.names->key);
         } else if (may_have_applied_ || last_ == delivery::lost) {
             why.code = status::uncertain;
             why.message = "the store did not answer: it may have been applied or not";
@@ -166,6 +176,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
     delivery last_ = delivery::not_sent;
     reply answer_;
     bool may_have_applied_ = false;
+    bool once_more_ = false; // after a fatal refusal, on a connection made anew
     bool done_ = false;
 };
 

@@ -16,7 +16,8 @@ namespace stn {
 class client_core;
 
 // Puts and invalidations. An invalidation is retried to its deadline and never stopped by the breaker;
-// a put is sent once. Under the turn lock.
+// a put is sent again only when the store has refused it for now. What the store's configuration forbids
+// ends at once. Under the turn lock.
 class writes {
   public:
     explicit writes(client_core& core) : core_(core) {}

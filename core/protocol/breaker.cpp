@@ -14,12 +14,12 @@ breaker::verdict breaker::ask(mono_ms now) {
     return verdict::pass;
 }
 
-bool breaker::failed(mono_ms now, draws& draw) {
+bool breaker::fails(mono_ms now, int times_before, draws& draw) {
     ++failures_;
     const bool opens = times_open_ == 0 && failures_ >= tolerated;
     if (!opens && !probing_) return false;
-    until_ = now + schedule::breaker_pause(times_open_, draw);
-    ++times_open_;
+    until_ = now + schedule::breaker_pause(times_before, draw);
+    times_open_ = times_before + 1;
     probing_ = false;
     return opens;
 }

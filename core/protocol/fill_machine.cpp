@@ -60,7 +60,8 @@ void fill_machine::handle(fill_input in, mono_ms now, server_ms server_now, draw
         break;
     case k::closing:
         if (state_ == state::leasing || state_ == state::offered || state_ == state::loading ||
-            (state_ == state::overdue && form_ == lease_form::placeholder)) {
+            (state_ == state::overdue && form_ == lease_form::placeholder) ||
+            (state_ == state::settling && look_at_ != forever_ms)) {
             give_up_lease(marker_kind::none, {}, t);
         }
         finish();
@@ -155,6 +156,8 @@ void fill_machine::on_timer(turn& t) {
         look_at_ = forever_ms;
         if (state_ == state::waiting) {
             look(t);
+        } else if (state_ == state::settling) {
+            send_stored(t);
         } else if (state_ == state::queued) {
             ask(asked::get, get_command(setup_.names->store_key), true, t);
         }

@@ -40,7 +40,8 @@
 //             held                       waiting     drop_slot, timer
 //             value                      done        as under looking
 //             lost                       leasing     fresh token, earlier ones named; then abandon + alone
-//             refused                    offered     load alone, nothing is written
+//             refused (full, ...)        offered     load alone, nothing is written
+//             refused (loading, ...)     queued      need_slot, then load alone (fail open)
 //   waiting   timer, message             looking     GET; `filled` for a token seen here: answer
 //   offered   check: read                loading     max_load counts from the reading
 //             check: not read            offered     another queue; nobody: abandon, looking
@@ -51,6 +52,7 @@
 //   overdue   loaded, freed              done        nothing is written
 //   settling  fill 1 / 0                 done        stored / refused
 //             lost                       settling    the same fill again; then abandon
+//             refused for now            settling    once again after a pause; then abandon
 //   any       nobody waits, no load      done        tokens sent and not answered are abandoned
 //
 // A lease counts only if its grant came before the load began: a late grant is never used, its token
@@ -134,7 +136,7 @@ struct fill_output {
         ask_refresh,  // the value `which` is due
         asked,        // do not ask for generation `which` again within `span_ms`
         spare,        // token `which`, given up here: the next lease of this key names it as earlier
-        filled,       // `why`: ok stored, lost refused, unavailable, too_large
+        filled,       // `why`: ok stored, lost refused, unavailable (`result`: what the store said), too_large
         reject_twice, // two formats under one name
         note,         // count `counter`
         done,
@@ -226,11 +228,15 @@ class fill_machine final : public fill_port {
     void on_slot(turn& t);
     void look(turn& t);
     void take_lease(turn& t);
+    void load_alone(bool store_down, turn& t);
     void ask_generation(turn& t);
     void offer(turn& t);
     void renew(turn& t);
     void store(const outcome& load, turn& t);
     void send_fill(turn& t);
+    void send_stored(turn& t);
+    bool retry_store(delivery how, const reply& r, turn& t);
+    void tell_filled(status how, const reply& r);
     void give_up_lease(marker_kind marker, std::string_view text, turn& t);
     void abandon(marker_kind marker, std::string_view text, turn& t);
     void overdue(turn& t);
@@ -282,6 +288,7 @@ class fill_machine final : public fill_port {
     int looks_ = 0;
     int resends_ = 0;
     int codec_rejections_ = 0;
+    int store_retries_ = 0;
 
     token filled_generation_{};
     std::string filled_envelope_;

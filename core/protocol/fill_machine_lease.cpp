@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "protocol/keys.hpp"
+#include "protocol/refusal.hpp"
 #include "protocol/schedule.hpp"
 
 namespace stn {
@@ -111,11 +112,20 @@ void fill_machine::on_lease(delivery how, const reply& r, turn& t) {
         consider(std::move(said.bytes), t);
         return;
     case lease_answer::kind::bad:
-        // A store that refuses to remember the lease (out of memory, read only) still lets us load.
+        // A store that refuses to remember the lease still lets us load.
         if (!earlier_.empty()) abandon(marker_kind::none, {}, t);
-        form_ = lease_form::none;
-        offer(t);
+        load_alone(store_useless(classify(r)), t);
         return;
+    }
+}
+
+// In the place it has, or, without the store, in one of those for that.
+void fill_machine::load_alone(bool store_down, turn& t) {
+    form_ = lease_form::none;
+    if (store_down) {
+        want_slot(lease_form::none, true, t);
+    } else {
+        offer(t);
     }
 }
 
@@ -173,8 +183,7 @@ void fill_machine::on_generation(delivery how, const reply& r, turn& t) {
             emit(fill_output::kind::drop_slot);
             finish();
         } else {
-            form_ = lease_form::none;
-            want_slot(lease_form::none, true, t);
+            load_alone(how != delivery::answered || store_useless(classify(r)), t);
         }
         return;
     }

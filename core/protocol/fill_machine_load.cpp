@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "protocol/refusal.hpp"
 #include "protocol/schedule.hpp"
 
 namespace stn {
@@ -117,12 +118,35 @@ void fill_machine::store(const outcome& load, turn& t) {
     }
     filled_envelope_ = encode(e);
     filled_px_ = life.hard_ms;
-    if (form_ == lease_form::none) {
+    store_retries_ = 0;
+    send_stored(t);
+}
+
+void fill_machine::send_stored(turn& t) {
+    if (form_ != lease_form::none) {
+        send_fill(t);
+    } else if (detached_) { // by an invalidation that came between two tries
+        count(stat::fills_lost);
+        emit(fill_output::kind::filled).why = status::lost;
+        finish();
+    } else {
         ask(asked::put, put_command(setup_.names->store_key, filled_envelope_, filled_px_, setup_.names->wake), false,
             t);
-        return;
     }
-    send_fill(t);
+}
+
+// A store that has refused it for a moment only is asked once more.
+bool fill_machine::retry_store(delivery how, const reply& r, turn& t) {
+    if (how != delivery::answered || traits_of(classify(r)).again != retry_pace::soon) return false;
+    if (store_retries_++ >= schedule::fill_retries) return false;
+    look_at_ = t.now + schedule::refused_pause(store_retries_, false, t.draw);
+    return true;
+}
+
+void fill_machine::tell_filled(status how, const reply& r) {
+    fill_output& out = emit(fill_output::kind::filled);
+    out.why = how;
+    if (classify(r) != refusal::none) out.result = outcome_error(refused_by_store(r, setup_.names->key));
 }
 
 void fill_machine::send_fill(turn& t) {
@@ -131,11 +155,12 @@ void fill_machine::send_fill(turn& t) {
         false, t);
 }
 
-void fill_machine::on_put(delivery how, const reply& r, turn&) {
+void fill_machine::on_put(delivery how, const reply& r, turn& t) {
+    if (retry_store(how, r, t)) return;
     const bool stored = how == delivery::answered && r.kind != reply_kind::error;
     count(stored ? stat::fills_stored : stat::fills_lost);
     if (how == delivery::lost) emit_send(del_command(setup_.names->store_key), false); // it may be applied later
-    emit(fill_output::kind::filled).why = stored ? status::ok : status::unavailable;
+    tell_filled(stored ? status::ok : status::unavailable, r);
     finish();
 }
 
@@ -144,6 +169,7 @@ void fill_machine::on_fill(delivery how, const reply& r, turn& t) {
         send_fill(t);
         return;
     }
+    if (retry_store(how, r, t)) return;
     const auto said = how == delivery::answered ? read_integer(r) : std::nullopt;
     status told = status::ok;
     if (said && *said == 1) {
@@ -157,7 +183,7 @@ void fill_machine::on_fill(delivery how, const reply& r, turn& t) {
         // It may have been applied: a refresh lease given back would let the next who asks load again.
         give_up_lease(form_ == lease_form::generation ? marker_kind::error : marker_kind::none, {}, t);
     }
-    emit(fill_output::kind::filled).why = told;
+    tell_filled(told, r);
     finish();
 }
 

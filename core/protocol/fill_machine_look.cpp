@@ -5,21 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/refusal.hpp"
 #include "protocol/schedule.hpp"
 
 namespace stn {
 
 namespace {
-
-bool wrong_type(const reply& r) {
-    return r.kind == reply_kind::error && r.text.starts_with("WRONGTYPE");
-}
-
-error store_said(const reply& r, const std::string& key) {
-    error e = fail(status::refused, "the store refused the command", key);
-    e.server_text = r.text;
-    return e;
-}
 
 error store_silent(delivery how, const std::string& key) {
     return how == delivery::lost ? fail(status::timeout, "the store did not answer in time", key)
@@ -43,7 +34,8 @@ void fill_machine::on_get(delivery how, reply& r, turn& t) {
         ask(asked::get, get_command(setup_.names->store_key), true, t);
         return;
     }
-    const bool failed = how != delivery::answered || (r.kind == reply_kind::error && !wrong_type(r));
+    const refusal why = classify(r);
+    const bool failed = how != delivery::answered || (why != refusal::none && why != refusal::wrong_type);
     if (beside) {
         look_at_ = t.now + schedule::next_look(looks_++, -1, t.draw);
         if (failed || r.kind != reply_kind::bulk) return;
@@ -57,7 +49,7 @@ void fill_machine::on_get(delivery how, reply& r, turn& t) {
     }
     if (failed) {
         if (setup_.mode == fill_mode::peek) {
-            answer_error(how == delivery::answered ? store_said(r, setup_.names->key)
+            answer_error(how == delivery::answered ? refused_by_store(r, setup_.names->key)
                                                    : store_silent(how, setup_.names->key));
             finish();
         } else {
@@ -69,7 +61,7 @@ void fill_machine::on_get(delivery how, reply& r, turn& t) {
         consider(std::move(r.text), t);
         return;
     }
-    if (wrong_type(r)) count(stat::foreign);
+    if (why == refusal::wrong_type) count(stat::foreign);
     miss(t);
 }
 

@@ -134,6 +134,10 @@ bool store_useless(refusal why) noexcept {
     return means != status::ok && means != status::refused && means != status::collision;
 }
 
+std::string_view loggable(std::string_view server_text) noexcept {
+    return server_text.substr(0, server_text.find(", with args beginning with")).substr(0, 256);
+}
+
 error refused_by_store(const reply& r, std::string key) {
     const refusal_traits& t = traits_of(classify(r));
     error e = fail(t.means, std::string(t.text), std::move(key));

@@ -107,6 +107,10 @@ struct refusal_traits {
 // command: what is loaded then is loaded without it, and bounded as such.
 [[nodiscard]] bool store_useless(refusal why) noexcept;
 
+// What may go into a log of a server's error line: old servers repeat the arguments of a command that they
+// do not know, values and passwords among them.
+[[nodiscard]] std::string_view loggable(std::string_view server_text) noexcept;
+
 // For the caller: what it means, and the server's own words.
 [[nodiscard]] error refused_by_store(const reply& r, std::string key);
 

@@ -74,6 +74,12 @@ std::int64_t write_retry(int attempt, draws& draw) {
     return between(5, high, draw);
 }
 
+std::int64_t refused_pause(int attempt, bool slowly, draws& draw) {
+    if (!slowly) return between(50, 200, draw);
+    const std::int64_t high = std::min<std::int64_t>(1'000, std::int64_t{100} << std::clamp(attempt, 1, 4));
+    return between(high / 2, high, draw);
+}
+
 std::int64_t breaker_pause(int times_open, draws& draw) {
     const std::int64_t high = std::min<std::int64_t>(10'000, std::int64_t{1'000} << std::min(times_open, 4));
     return between(high / 2, high, draw);

@@ -17,6 +17,7 @@ inline constexpr std::int64_t probe_patience_ms = 1'000; // then another command
 inline constexpr int lease_resends = 2;                  // fresh tokens after a lost reply, then fail open
 inline constexpr int look_resends = 1;
 inline constexpr int fill_resends = 2;
+inline constexpr int fill_retries = 1; // of a refused one
 
 struct lifetime {
     std::int64_t hard_ms;
@@ -52,7 +53,11 @@ struct lifetime {
 // Pause between attempts of a write that is retried to its deadline: full jitter, 5..200 ms.
 [[nodiscard]] std::int64_t write_retry(int attempt, draws& draw);
 
-// How long an open breaker stays open: U(0.5, 1) s doubling to 10 s.
+// Pause before a command that the store refused is sent again: U(50, 200) ms, or `slowly` 100 ms growing
+// to U(0.5, 1) s.
+[[nodiscard]] std::int64_t refused_pause(int attempt, bool slowly, draws& draw);
+
+// How long an open breaker stays open: U(0.5, 1) s, doubling to 10 s with the times it was open already.
 [[nodiscard]] std::int64_t breaker_pause(int times_open, draws& draw);
 
 // Moving average of load times; 0 means nothing seen yet.

@@ -101,6 +101,51 @@ TEST_CASE("a probe that is never heard of lets another one go after a second") {
     CHECK(b.ask(1'000 + schedule::probe_patience_ms) == pass);
 }
 
+TEST_CASE("a store that answers, but serves nobody, is asked again every second: the pause does not double") {
+    test_draws chance;
+    chance.always = 1.0;
+    breaker b;
+    for (int i = 0; i < 4; ++i) CHECK(!b.refused(0, chance));
+    CHECK(b.refused(0, chance)); // told once
+    mono_ms now = 0;
+    for (int i = 0; i < 10; ++i) {
+        CHECK(b.ask(now + 999) == refuse);
+        now += 1'000;
+        REQUIRE(b.ask(now) == pass);
+        CHECK(b.ask(now) == refuse); // one at a time
+        CHECK(!b.refused(now, chance));
+    }
+    CHECK(b.succeeded());
+}
+
+TEST_CASE("a store that comes back and loads its data ends the long pauses of its silence") {
+    test_draws chance;
+    chance.always = 1.0;
+    breaker b;
+    failures_until_open(b, 0, chance);
+    mono_ms now = 0;
+    for (const mono_ms pause : {1'000, 2'000, 4'000, 8'000}) {
+        now += pause;
+        REQUIRE(b.ask(now) == pass);
+        CHECK(!b.failed(now, chance));
+    }
+    now += 10'000;
+    REQUIRE(b.ask(now) == pass);
+    CHECK(!b.refused(now, chance));
+    CHECK(b.ask(now + 999) == refuse);
+    CHECK(b.ask(now + 1'000) == pass);
+}
+
+TEST_CASE("silence and refusals in a row open it together") {
+    test_draws chance;
+    breaker b;
+    for (int i = 0; i < 2; ++i) {
+        CHECK(!b.failed(0, chance));
+        CHECK(!b.refused(0, chance));
+    }
+    CHECK(b.failed(0, chance));
+}
+
 TEST_CASE("any answer of the store closes it") {
     test_draws chance;
     breaker b;

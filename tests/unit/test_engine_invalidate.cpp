@@ -90,7 +90,7 @@ TEST_CASE("an invalidation that does not come through by its deadline says what 
         world w;
         host& h = w.at(0);
         h.put("apple", "old");
-        w.link(0).next(verb::del, what, -1, "READONLY You can't write against a read only replica.");
+        w.link(0).next(verb::del, what, -1, "ERR nobody knows why");
         call& c = h.invalidate("apple", false, {.deadline_ms = deadline});
         w.advance(20'000);
         REQUIRE(c.kind() == event_kind::error);

@@ -337,6 +337,13 @@ TEST_CASE("the store is of no use when it serves nobody, or not us; a single ref
     }
 }
 
+TEST_CASE("what goes into a log repeats no argument of a command") {
+    CHECK(loggable("ERR unknown command 'AUTH', with args beginning with: 'secret' ") == "ERR unknown command 'AUTH'");
+    CHECK(loggable(oom) == oom);
+    CHECK(loggable(std::string(10'000, 'x')).size() == 256);
+    CHECK(loggable("").empty());
+}
+
 TEST_CASE("an error made of a refusal says what it means, and has the server's own words beside it") {
     const error e = refused_by_store(reply::of_error("NOAUTH Authentication required."), "apple");
     CHECK(e.code == status::denied);

@@ -217,6 +217,26 @@ TEST_CASE("a write is tried again after 5 to 200 ms, and after more at first tha
     CHECK(before == 200);
 }
 
+TEST_CASE("a command that was refused for now is sent again after 50 to 200 ms, or slowly: 100 ms to one second") {
+    test_draws chance;
+    for (int attempt = 0; attempt < 50; ++attempt) {
+        span seen;
+        sampled(chance, [&] { seen.see(schedule::refused_pause(attempt, false, chance)); });
+        CHECK(seen.least >= 50);
+        CHECK(seen.most <= 200);
+    }
+    std::int64_t before = 0;
+    for (int attempt = 0; attempt < 50; ++attempt) {
+        span seen;
+        sampled(chance, [&] { seen.see(schedule::refused_pause(attempt, true, chance)); });
+        CHECK(seen.least >= 100);
+        CHECK(seen.most <= 1'000);
+        CHECK(seen.most >= before);
+        before = seen.most;
+    }
+    CHECK(before == 1'000);
+}
+
 TEST_CASE("the usual load time follows what is seen, and a load of nothing counts as one millisecond") {
     CHECK(schedule::average(0, 300) == 300);
     CHECK(schedule::average(0, 0) == 1);
