@@ -685,11 +685,23 @@ STN_API int32_t stn_cache_refetch(stn_cache* cache, const stn_policy* policy, co
                                   uint64_t* op, stn_event** now, stn_error** err) STN_NOEXCEPT;
 
 /*
+ * What the store may say to a get, a put or an invalidation (a fetch goes on without it). The error's message says what
+ * it means and what to do; if the store answered, stn_error_server_text has its own words.
+ *     UNAVAILABLE  it cannot be reached, or serves nobody now: LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, READONLY,
+ *                  NOREPLICAS, TRYAGAIN, max number of clients
+ *     REFUSED      this command, now: OOM, MISCONF, or something unknown
+ *     DENIED       by its access rules: NOAUTH, WRONGPASS, NOPERM. Not retryable
+ *     UNSUPPORTED  it is too old, has the command renamed, or is a cluster (MOVED). Not retryable
+ *     COLLISION    WRONGTYPE: the key holds something that is not ours. A get takes that for a miss, a put overwrites it
+ *     INTERNAL     CROSSSLOT, EXECABORT: a fault inside the library
+ */
+
+/*
  * Reads the key and never loads it nor waits for a load. Does not block; any thread. deadline_ms: -1 or 0 =
  * command_timeout (and connect_timeout if need be). op and now nullable.
  * Codes: ok, too_large (key), closed, any. Events: VALUE; ABSENT (reason miss: nothing cached; else cached absence);
- * ERROR load_failed (a marker of a failed load), undecodable (another codec), unavailable, refused, denied, timeout,
- * cancelled, closed. Since 0.1.
+ * ERROR load_failed (a marker of a failed load), undecodable (another codec), timeout, cancelled, closed, or one of the
+ * store's (see above). Since 0.1.
  */
 STN_API int32_t stn_cache_get(stn_cache* cache, const void* key, size_t n, int64_t deadline_ms, stn_queue* q,
                               uint64_t tag, uint64_t* op, stn_event** now, stn_error** err) STN_NOEXCEPT;
@@ -699,9 +711,10 @@ STN_API int32_t stn_cache_get(stn_cache* cache, const void* key, size_t n, int64
  * invalidation, but a put is outside the invalidation promise: prefer stn_cache_invalidate. Does not block; any thread.
  * codec: STN_CODEC_DEFAULT or the cache's own. ttl_ms: -1 = the policy's, else 1 .. STN_DURATION_MAX_MS; jittered in
  * both cases. soft_ttl_ms: below the ttl; 0 = none; -1 = the policy's, or none if ttl_ms is given.
- * deadline_ms: -1 or 0 = command_timeout. policy and op nullable.
+ * deadline_ms: -1 or 0 = command_timeout; until then a put is sent again if the store refused it for now, never if its
+ * reply was lost. policy and op nullable.
  * Codes: ok, too_large (key, or value over max_value), closed, any (also: no ttl). Events: DONE; ERROR uncertain (the
- * reply was lost: a deletion of the key was queued), unavailable, refused, denied, timeout, cancelled, closed.
+ * reply was lost: a deletion of the key was queued), timeout, cancelled, closed, or one of the store's (see above).
  * Since 0.1.
  */
 STN_API int32_t stn_cache_put(stn_cache* cache, const stn_policy* policy, const void* key, size_t n, const void* p,
@@ -712,9 +725,10 @@ STN_API int32_t stn_cache_put(stn_cache* cache, const stn_policy* policy, const 
  * Deletes the key's value, or with STN_INVALIDATE_STALE marks it stale; in both cases a load in progress anywhere loses
  * its lease and cannot store its result. Callers of this process who fetch after this call has returned never get the
  * old value (with STALE: never unmarked); between processes see the README. Tried again until deadline_ms (-1 = 10 s,
- * 0 = once); failure is always reported. Does not block; any thread. op nullable.
- * Codes: ok, too_large (key), closed, any. Events: DONE; ERROR unavailable, uncertain, refused, denied, timeout,
- * cancelled, closed - after each of which the old value may live on to its TTL. Since 0.1.
+ * 0 = once), unless the store says what only a person can change; failure is always reported. Does not block; any
+ * thread. op nullable.
+ * Codes: ok, too_large (key), closed, any. Events: DONE; ERROR uncertain, timeout, cancelled, closed, or one of the
+ * store's (see above) - after each of which the old value may live on to its TTL. Since 0.1.
  */
 STN_API int32_t stn_cache_invalidate(stn_cache* cache, const void* key, size_t n, uint32_t flags, int64_t deadline_ms,
                                      stn_queue* q, uint64_t tag, uint64_t* op, stn_error** err) STN_NOEXCEPT;
@@ -741,8 +755,9 @@ enum stn_lease_state {
  * Does not block; any thread. The lease is then ended, not freed.
  * Codes: ok (also if the lease was revoked), closed (q is closed; nothing was done), any (also: answered already).
  * FILLED status: ok (stored); refused (the key had changed: invalidated, or taken over); lost (the lease was revoked
- * before, or there was none; nothing was sent); unavailable (the store could not be asked, said no, or its reply was
- * lost); too_large (over max_value: others in the fleet load for themselves for 1 s). Or ERROR closed. Since 0.1.
+ * before, or there was none; nothing was sent); unavailable (the store could not be asked, said no, a second time if
+ * only for now, or its reply was lost); too_large (over max_value: others in the fleet load for themselves for 1 s).
+ * Or ERROR closed. Since 0.1.
  */
 STN_API int32_t stn_lease_fulfil(stn_lease* lease, const void* p, size_t len, int32_t codec, int64_t ttl_ms,
                                  int64_t soft_ttl_ms, uint64_t host_ref, stn_queue* q, uint64_t tag, uint32_t* shared,
