@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "engine/writes.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,11 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         } else {
             may_have_applied_ = may_have_applied_ || how == delivery::lost;
             retry_at_ = now + pause_after(why);
-            arm();
+            if (what_.what == request::kind::put && retry_at_ >= what_.deadline) {
+                give_up(now);
+            } else {
+                arm();
+            }
         }
     }
 
@@ -64,6 +69,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
     void send(mono_ms now) {
         ++attempt_;
         reply_by_ = now + core_.settings.command_timeout_ms;
+        if (what_.what == request::kind::put && attempt_ > 1) reply_by_ = std::min(reply_by_, what_.deadline);
         core_.commands.send(make(now), shared_from_this(), attempt_, false, now);
         if (what_.what == request::kind::erase) {
             const wake_message news{wake_kind::invalidated, {}, what_.names->store_key, {}};

@@ -61,7 +61,7 @@ void fill_machine::handle(fill_input in, mono_ms now, server_ms server_now, draw
     case k::closing:
         if (state_ == state::leasing || state_ == state::offered || state_ == state::loading ||
             (state_ == state::overdue && form_ == lease_form::placeholder) ||
-            (state_ == state::settling && look_at_ != forever_ms)) {
+            (state_ == state::settling && store_again_at_ != forever_ms)) {
             give_up_lease(marker_kind::none, {}, t);
         }
         finish();
@@ -87,7 +87,8 @@ bool fill_machine::poll(fill_output& out) {
 
 mono_ms fill_machine::wake_at() const {
     if (state_ == state::done) return forever_ms;
-    return std::min({primary_.deadline, renewal_.deadline, look_at_, renew_at_, check_at_, max_load_at_});
+    return std::min(
+        {primary_.deadline, renewal_.deadline, look_at_, renew_at_, check_at_, max_load_at_, store_again_at_});
 }
 
 void fill_machine::start(turn& t) {
@@ -152,12 +153,11 @@ void fill_machine::on_timer(turn& t) {
             form_ != lease_form::placeholder || (!lease_gone_ && t.now < safe_until_);
     }
     if (t.now >= max_load_at_) overdue(t);
+    if (t.now >= store_again_at_) send_stored(t);
     if (t.now >= look_at_) {
         look_at_ = forever_ms;
         if (state_ == state::waiting) {
             look(t);
-        } else if (state_ == state::settling) {
-            send_stored(t);
         } else if (state_ == state::queued) {
             ask(asked::get, get_command(setup_.names->store_key), true, t);
         }
@@ -241,7 +241,7 @@ void fill_machine::finish() {
     state_ = state::done;
     primary_ = {};
     renewal_ = {};
-    look_at_ = renew_at_ = check_at_ = max_load_at_ = forever_ms;
+    look_at_ = renew_at_ = check_at_ = max_load_at_ = store_again_at_ = forever_ms;
     emit(fill_output::kind::done);
 }
 

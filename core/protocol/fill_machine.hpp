@@ -267,6 +267,7 @@ class fill_machine final : public fill_port {
     mono_ms renew_at_ = forever_ms;
     mono_ms check_at_ = forever_ms;
     mono_ms max_load_at_ = forever_ms;
+    mono_ms store_again_at_ = forever_ms; // settling: the second try
     mono_ms ask_again_at_ = 0;
 
     lease_form form_ = lease_form::none; // what the slot is for, then what is held

@@ -123,6 +123,7 @@ void fill_machine::store(const outcome& load, turn& t) {
 }
 
 void fill_machine::send_stored(turn& t) {
+    store_again_at_ = forever_ms;
     if (form_ != lease_form::none) {
         send_fill(t);
     } else if (detached_) { // by an invalidation that came between two tries
@@ -139,7 +140,7 @@ void fill_machine::send_stored(turn& t) {
 bool fill_machine::retry_store(delivery how, const reply& r, turn& t) {
     if (how != delivery::answered || traits_of(classify(r)).again != retry_pace::soon) return false;
     if (store_retries_++ >= schedule::fill_retries) return false;
-    look_at_ = t.now + schedule::refused_pause(store_retries_, false, t.draw);
+    store_again_at_ = t.now + schedule::refused_pause(store_retries_, false, t.draw);
     return true;
 }
 

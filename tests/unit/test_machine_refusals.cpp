@@ -247,6 +247,16 @@ TEST_CASE("a fill that is tried again and stored is stored, and one that finds t
     }
 }
 
+TEST_CASE("a fill gets its second try although nobody waits any more") {
+    fill_bench b;
+    b.lead();
+    b.loaded("red");
+    b.said_no("BUSY wait");
+    CHECK(b.feed(fill_input::kind::nobody).empty());
+    CHECK(b.next_timer() == "fill");
+    CHECK(b.number(1) == "filled:ok done");
+}
+
 TEST_CASE("a fill that waits for its second try lets go of the lease when the client ends") {
     fill_bench b;
     b.lead();
