@@ -33,6 +33,7 @@ namespace stn::sim {
     X(looking_lost, "looking", "lost once", "looking again")                                               \
     X(looking_lost_twice, "looking", "lost twice", "queued alone")                                         \
     X(looking_not_sent, "looking", "not sent", "queued alone")                                             \
+    X(looking_refused, "looking", "refused: the server loads, ...", "queued alone")                        \
     X(queued_slot, "queued", "slot for a lease", "leasing")                                                \
     X(queued_slot_alone, "queued", "slot for a load alone", "offered")                                     \
     X(queued_timer, "queued", "timer", "queued, a GET beside")                                             \
@@ -44,7 +45,8 @@ namespace stn::sim {
     X(leasing_value, "leasing", "value or marker", "as under looking")                                     \
     X(leasing_lost, "leasing", "lost", "leasing, fresh token")                                             \
     X(leasing_lost_for_good, "leasing", "lost for good, or not sent", "abandon, alone")                    \
-    X(leasing_refused, "leasing", "refused", "offered alone")                                              \
+    X(leasing_refused, "leasing", "refused: full, ...", "offered alone")                                   \
+    X(leasing_useless, "leasing", "refused: the server loads, ...", "queued alone")                        \
     X(leasing_late, "leasing", "a late answer to an earlier question", "leasing")                          \
     X(asking_granted, "leasing", "refresh lease granted", "offered")                                       \
     X(asking_held, "leasing", "refresh lease held", "done, or waiting when forced")                        \
@@ -71,6 +73,7 @@ namespace stn::sim {
     X(loading_extended, "offered or loading", "extend says 1", "the same")                                 \
     X(loading_extend_lost, "loading", "extend says 0", "loading, revoked")                                 \
     X(loading_extend_silent, "offered or loading", "extend lost", "the same, tried again")                 \
+    X(loading_extend_refused, "offered or loading", "extend refused", "the same, tried again")             \
     X(loading_renew_lost, "offered or loading", "renew of a refresh lease says 0", "the same")             \
     X(loading_max_load, "loading", "max_load", "overdue")                                                  \
     X(overdue_loaded, "overdue", "loaded", "done")                                                         \
@@ -78,7 +81,9 @@ namespace stn::sim {
     X(settling_stored, "settling", "fill 1", "done")                                                       \
     X(settling_refused, "settling", "fill 0", "done")                                                      \
     X(settling_lost, "settling", "lost", "the same fill again")                                            \
+    X(settling_again, "settling", "refused for now", "the same fill after a pause")                        \
     X(settling_lost_for_good, "settling", "lost for good", "abandon, done")                                \
+    X(settling_put_again, "settling", "put refused for now", "the same put after a pause")                 \
     X(settling_put, "settling", "put answered", "done")                                                    \
     X(settling_put_lost, "settling", "put lost", "DEL queued, done")                                       \
     X(any_nobody, "any", "nobody waits, no load", "done, tokens abandoned")                                \

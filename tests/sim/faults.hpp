@@ -29,6 +29,7 @@ namespace stn::sim {
     X(flushed, "FLUSHALL")                                                                \
     X(out_of_memory, "the server refuses writes that need memory")                        \
     X(publish_refused, "the server refuses to publish")                                   \
+    X(refusing, "the server answers, but refuses: it loads, a script runs, a replica")    \
     X(pause, "a process stands still, its clock goes on")                                 \
     X(stall, "a client's loop gets no CPU while its host goes on")                        \
     X(drift, "a node's clock is more than 0.1 % wrong")                                   \

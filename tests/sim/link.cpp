@@ -77,6 +77,13 @@ void connection::cut(bool lost, micros late_by) {
     for (outgoing& o : to_server_) o.at += late_by;
 }
 
+// PUBLISH is let through by a server that loads, and by replicas.
+bool connection::refused(const command& cmd) const {
+    if (net_.when.now() >= net_.refusing_until || cmd.what == verb::subscribe || cmd.what == verb::publish)
+        return false;
+    return net_.refusing_reads || cmd.what != verb::get;
+}
+
 void connection::execute(outgoing& o) {
     auto& newest = net_.newest_run[static_cast<std::size_t>(node_)];
     if (number_ < newest) {
@@ -108,7 +115,7 @@ void connection::execute(outgoing& o) {
                          o.cmd.script == script_id::mark_stale && net_.server.holds_placeholder(o.cmd.key);
     transport_event e;
     e.seq = o.seq;
-    e.answer = net_.server.run(node_, o.cmd, skipped);
+    e.answer = refused(o.cmd) ? reply::of_error(std::string(net_.refusal)) : net_.server.run(node_, o.cmd, skipped);
     if (owner_ == nullptr) {
         net_.hit(fault::reply_lost);
         return;

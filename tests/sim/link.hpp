@@ -27,7 +27,10 @@ struct network {
     tale& told;
     store& server;
     fault_counts& faults;
-    micros out_until = 0; // the server answers nobody
+    micros out_until = 0;      // the server answers nobody
+    micros refusing_until = 0; // it answers everybody with `refusal`
+    std::string_view refusal;
+    bool refusing_reads = false;
     // How many connections have run something, by node: to see when an old one comes after a newer one.
     std::vector<std::uint64_t> newest_run;
     std::uint64_t next_connection = 1;
@@ -82,6 +85,7 @@ class connection final : public memory_peer, public actor, public std::enable_sh
     micros delay();
     void push(outgoing o);
     void execute(outgoing& o);
+    [[nodiscard]] bool refused(const command& cmd) const;
     void answer(transport_event e);
 
     network& net_;

@@ -114,6 +114,9 @@ void draw_faults(options& o, dice& d) {
     usual(fault::reopen, 2);
     usual(fault::queue_closed, 2);
     weight(o, fault::delay) += 1; // never all 0
+    // It came later. Drawn apart, so that the pinned seeds, which it leaves out, run as they always did.
+    dice apart(o.seed * 4 + 678);
+    weight(o, fault::refusing) = one_of(apart, {0, 3, 9});
 }
 
 void calm_down(options& o, dice& d) {

@@ -235,6 +235,7 @@ void probe::classify_timer(state before, const effects& e, mono_ms now) {
         }
         break;
     case state::settling:
+        if (std::exchange(pausing_, false)) break; // the second try after a refusal
         visit(after == state::settling ? row::settling_lost
               : primary_ == sent::put  ? row::settling_put_lost
                                        : row::settling_lost_for_good);
@@ -248,6 +249,7 @@ void probe::classify_timer(state before, const effects& e, mono_ms now) {
 void probe::classify_reply(state before, const fill_input& in, sent asked, const effects& e) {
     const state after = inner_.at();
     const bool answered = in.how == delivery::answered;
+    if (before == state::settling) pausing_ = answered && after == state::settling;
     switch (asked) {
     case sent::get:
         if (before == state::queued && answered) visit(after == state::done ? row::queued_value : row::queued_other);
@@ -272,7 +274,9 @@ void probe::classify_reply(state before, const fill_input& in, sent asked, const
         } else if (said.what == lease_answer::kind::held) {
             visit(row::leasing_held);
         } else {
-            visit(said.what == lease_answer::kind::value ? row::leasing_value : row::leasing_refused);
+            visit(said.what == lease_answer::kind::value ? row::leasing_value
+                  : after == state::queued               ? row::leasing_useless
+                                                         : row::leasing_refused);
         }
         break;
     }
@@ -291,7 +295,7 @@ void probe::classify_reply(state before, const fill_input& in, sent asked, const
         if (in.id != renewal_id_ || (before != state::offered && before != state::loading)) break;
         renewal_due_ = forever_ms;
         if (!answered || in.answer.kind != reply_kind::integer) {
-            visit(row::loading_extend_silent);
+            visit(answered ? row::loading_extend_refused : row::loading_extend_silent);
         } else if (in.answer.integer == 1) {
             visit(row::loading_extended);
         } else if (asked == sent::renew) {
@@ -305,12 +309,16 @@ void probe::classify_reply(state before, const fill_input& in, sent asked, const
         if (answered && in.answer.kind == reply_kind::integer) {
             visit(in.answer.integer == 1 ? row::settling_stored : row::settling_refused);
         } else {
-            visit(after == state::settling ? row::settling_lost : row::settling_lost_for_good);
+            visit(after != state::settling ? row::settling_lost_for_good
+                  : answered               ? row::settling_again
+                                           : row::settling_lost);
         }
         break;
     case sent::put:
         if (before == state::settling) {
-            visit(in.how == delivery::lost ? row::settling_put_lost : row::settling_put);
+            visit(in.how == delivery::lost   ? row::settling_put_lost
+                  : after == state::settling ? row::settling_put_again
+                                             : row::settling_put);
         }
         break;
     case sent::other: break;
@@ -321,6 +329,10 @@ void probe::classify_entry(const reply& r, const effects& e) {
     const state after = inner_.at();
     if (r.kind == reply_kind::nil) {
         visit(row::looking_nothing);
+        return;
+    }
+    if (r.kind == reply_kind::error && after == state::queued && !r.text.starts_with("WRONGTYPE")) {
+        visit(row::looking_refused);
         return;
     }
     envelope there;

@@ -75,6 +75,7 @@ class probe : public fill_port {
     sent primary_ = sent::other;
     bool leased_ = false;
     bool gone_ = false;
+    bool pausing_ = false; // before the second try of a refused fill
     std::uint32_t renewal_id_ = 0;
     mono_ms renewal_due_ = forever_ms;
 };

@@ -2,6 +2,7 @@
 #include "world.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,7 @@ class world final : public actor {
     void apply(fault f);
     bool apply_to_link(fault f, node& at);
     void apply_to_key(fault f);
+    void refuse(micros now);
     node& some_node() { return *nodes_[dice_.below(nodes_.size())]; }
     void drain();
     void close_all();
@@ -52,7 +54,9 @@ world::world(const options& o, bool trace)
     : opt_(o),
       history_(o.keys),
       server_(opt_, when_, told_, judged_, history_),
-      net_{opt_, when_, told_, server_, faults_, 0, std::vector<std::uint64_t>(static_cast<std::size_t>(o.nodes)), 1},
+      net_{opt_, when_, told_, server_, faults_,
+           0,    0,     {},    false,   std::vector<std::uint64_t>(static_cast<std::size_t>(o.nodes)),
+           1},
       parts_{opt_, when_, told_, judged_, history_, server_, net_, seen_, loaders_},
       dice_(o.seed * 4 + 2),
       storm_(o.seed * 4 + 3),
@@ -179,6 +183,29 @@ void world::apply_to_key(fault f) {
     told_.line("FAULT", fault_names[static_cast<std::size_t>(f)], " key ", key);
 }
 
+void world::refuse(micros now) {
+    struct what {
+        std::string_view text;
+        bool reads;
+    };
+    static constexpr what all[] = {
+        {"LOADING Redis is loading the dataset in memory", true},
+        {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", true},
+        {"CLUSTERDOWN The cluster is down", true},
+        {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", true},
+        {"NOAUTH Authentication required.", true},
+        {"READONLY You can't write against a read only replica.", false},
+        {"MISCONF Errors writing to the AOF file: No space left on device", false},
+        {"NOREPLICAS Not enough good replicas to write.", false},
+        {"NOPERM this user has no permissions to run the 'evalsha' command", false},
+    };
+    const what& drawn = all[storm_.below(std::size(all))];
+    net_.refusal = drawn.text;
+    net_.refusing_reads = drawn.reads;
+    net_.refusing_until = now + storm_.between(20, storm_.one_in(3) ? 3'000 : 500) * ms;
+    told_.line("FAULT", "refusing for ", (net_.refusing_until - now) / ms, " ms: ", drawn.text);
+}
+
 void world::apply(fault f) {
     const micros now = when_.now();
     node& at = *nodes_[storm_.below(nodes_.size())];
@@ -235,6 +262,7 @@ void world::apply(fault f) {
         when_.at(now + storm_.between(50, 2'000) * ms, *this, publish_back);
         say("");
         break;
+    case fault::refusing: refuse(now); break;
     case fault::pause:
         if (!at.up()) return;
         at.pause(storm_.between(20, storm_.one_in(4) ? 12'000 : 2'000) * ms);
@@ -267,7 +295,7 @@ bool world::run_until_quiet(micros limit) {
 // No more calls and no more faults: everything that runs comes to its end.
 void world::drain() {
     parts_.draining = true;
-    net_.out_until = 0;
+    net_.out_until = net_.refusing_until = 0;
     server_.server().refuse_writes(false);
     server_.server().refuse_publish(false);
     told_.line("world", "no more calls, no more faults");
