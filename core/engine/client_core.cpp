@@ -198,7 +198,7 @@ loop::errand client_core::word_of_close(std::int64_t deadline_ms, std::shared_pt
         }
         close_begun_ = true;
         close_when_idle_ = false;
-        if (deadline_ms <= 0) finish_close(now);
+        if (deadline_ms <= 0 || closed_.load()) finish_close(now);
     });
 }
 

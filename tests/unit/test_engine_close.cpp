@@ -227,6 +227,16 @@ TEST_CASE("a second close joins the first, and a nearer deadline counts") {
     made.free();
 }
 
+TEST_CASE("a patient close that comes right after everything has ended is done at once") {
+    world w;
+    w.pause(0); // until both are in the inbox
+    call& first = w.close(0, 0, w.at(0, "a"));
+    call& second = w.close(0, 5'000, w.at(0, "b"));
+    w.resume(0);
+    CHECK(first.kind() == event_kind::done);
+    CHECK(second.kind() == event_kind::done);
+}
+
 TEST_CASE("during a graceful close a running load may still fetch what it needs") {
     world w;
     host& h = w.at(0);
