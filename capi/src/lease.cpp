@@ -16,7 +16,7 @@ failure answer(stn_lease* held, outcome how, uint64_t host_ref, stn_queue* q, ui
         told = {q->q, tag};
     }
     how.host_ref = host_ref;
-    const auto answered = held->lease->answer(std::move(how), std::move(told));
+    const auto answered = held->lease->answer(std::move(how), told);
     if (!answered) return fail(status::invalid_argument, "lease is answered already");
     if (shared != nullptr) *shared = answered->shared;
     return no_failure;

@@ -110,7 +110,8 @@ inline constexpr std::array<row_text, row_count> row_texts{{
 
 struct coverage {
     std::array<std::uint64_t, row_count> rows{};
-    std::uint64_t inputs = 0;
+    std::uint64_t inputs = 0;                               // of all machines
+    static constexpr std::uint64_t most_inputs = 1'000'000; // of one seed; some ten thousand are usual
     void visit(row r) noexcept { ++rows[static_cast<std::size_t>(r)]; }
 };
 

@@ -24,6 +24,7 @@ namespace stn::sim {
     X(answered_exactly_once, "every accepted call has one terminal event, at most one REFRESH and one REVOKED")   \
     X(ttl_everywhere, "no key of ours is ever without TTL")                                                       \
     X(nothing_left_over, "after everything has ended nothing is held, armed, pending or running")                 \
+    X(comes_to_an_end, "the machines of a process do not talk to each other without end")                         \
     X(deadline_kept, "a caller is answered by its deadline")                                                      \
     X(one_refresh, "one refresh load per generation")                                                             \
     X(waiter_looks, "who waits for a load elsewhere looks again by itself")                                       \

@@ -115,6 +115,9 @@ void world::act(std::uint32_t what, std::uint64_t) {
         if (!parts_.draining) do_fault();
         break;
     case look:
+        if (seen_.inputs > coverage::most_inputs) {
+            judged_.broken(checker::comes_to_an_end, "the machines have had ", seen_.inputs, " inputs");
+        }
         for (const auto& n : nodes_) n->check_looks();
         when_.at(when_.now() + 500 * ms, *this, look);
         break;
