@@ -274,7 +274,7 @@ int32_t stn_cache_get_or_load(stn_cache* cache, const stn_policy* policy, const 
         event& e = made->e;
         const auto op = cache->cache.fetch(c);
         if (!op) return op.failure();
-        cache->cache.owner()->core->turns.help();
+        cache->cache.owner()->core->turns.work_until([&] { return mailbox.q->has_event(); });
 
         const status s = mailbox.q->next(-1, e);
         if (s != status::ok) return fail(status::internal, "the private queue ended before its answer");

@@ -31,13 +31,6 @@ const char* const stat_names[] = {
 
 constexpr std::int64_t close_default_ms = 5'000;
 
-event done(std::uint64_t tag) {
-    event e;
-    e.kind = event_kind::done;
-    e.tag = tag;
-    return e;
-}
-
 } // namespace
 
 int32_t stn_client_open(const char* url, const char* options_json, stn_client** out, stn_error** err) noexcept {
@@ -47,7 +40,7 @@ int32_t stn_client_open(const char* url, const char* options_json, stn_client** 
         if (out == nullptr) return null_argument("out");
         auto settings = read_client_options(options_json == nullptr ? "{}" : options_json);
         if (!settings) return settings.failure();
-        auto opened = open_store(url);
+        auto opened = open_store(url, *settings);
         if (!opened) return opened.failure();
         client_parts parts;
         parts.link = std::move(opened->link);
@@ -71,8 +64,13 @@ int32_t stn_client_ready(stn_client* client, int64_t deadline_ms, stn_queue* q, 
         STN_TRY(check_wait(deadline_ms, "deadline_ms"));
         if (client->handle->core->closing()) return fail(status::closed, "the client is closed");
         if (q->q->closed()) return fail(status::closed, "the queue is closed");
-        q->q->promise();
-        q->q->push(done(tag)); // a memory store is always there
+        client_core& core = *client->handle->core;
+        const mono_ms now = core.time.now_ms();
+        const mono_ms until = add_ms(now, deadline_ms < 0 ? core.settings.connect_timeout_ms : deadline_ms);
+        loop::errand task([&core, home = q->q, tag, until](mono_ms at) { core.ready.ask(home, tag, until, at); });
+        promised word(q->q.get());
+        if (!core.turns.post(std::move(task))) return fail(status::closed, "the client is closed");
+        word.stands();
         return no_failure;
     });
 }

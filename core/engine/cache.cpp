@@ -84,7 +84,10 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
     who.came = now;
     std::int64_t wait = c.deadline_ms;
     if (mode == fill_mode::peek) {
-        if (wait <= 0) wait = core.settings.command_timeout_ms * (1 + schedule::look_resends);
+        if (wait <= 0) {
+            wait = core.settings.command_timeout_ms * (1 + schedule::look_resends);
+            if (core.settling) wait += core.settings.connect_timeout_ms;
+        }
     } else if (wait < 0) {
         wait = schedule::default_wait(*policy, state_->average_load_ms.load());
     }
@@ -228,8 +231,9 @@ result<std::uint64_t> cache::put(const call& c, std::string_view value, std::int
     writes::request r;
     r.what = writes::request::kind::put;
     r.value = std::move(v);
-    r.deadline = add_ms(owner_->core->time.now_ms(),
-                        c.deadline_ms > 0 ? c.deadline_ms : owner_->core->settings.command_timeout_ms);
+    r.own_deadline = c.deadline_ms > 0;
+    r.deadline =
+        add_ms(owner_->core->time.now_ms(), r.own_deadline ? c.deadline_ms : owner_->core->settings.command_timeout_ms);
     return change(c, std::move(r));
 }
 

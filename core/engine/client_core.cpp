@@ -43,6 +43,8 @@ client_core::client_core(client_parts parts)
       fetches(*this),
       changes(*this),
       alarms(*this),
+      ready(turns),
+      settling(parts_.link->settling()),
       client_closed(outcome_error(fail(status::closed, "the client is closed"))) {
     close_timer_.core = this;
     fetches.down_slots.set_bound(settings.max_loads_down);
@@ -56,6 +58,11 @@ client_core::~client_core() {
 void client_core::on_turn(mono_ms now) {
     server_offset.store(commands.server_time(now) - now);
     commands.poll(now);
+    const bool unsettled = commands.settling();
+    if (settling.exchange(unsettled) || unsettled) {
+        fetches.settle(unsettled, now);
+        changes.settle(unsettled, now);
+    }
     if (look_round_.exchange(false)) {
         fetches.look_round(now);
         alarms.look_round();
@@ -63,9 +70,16 @@ void client_core::on_turn(mono_ms now) {
     if (close_begun_) try_finish(now);
 }
 
-void client_core::on_connection(bool up, std::string_view why) {
-    tell(notice::connection, up ? status::ok : status::unavailable,
-         up ? "connected" : "the connection ended: " + std::string(why));
+void client_core::on_connection(transport_event::kind how, status code, std::string_view why, mono_ms) {
+    ready.heard(how, code, why);
+    switch (how) {
+    case transport_event::kind::connected: tell(notice::connection, status::ok, "connected"); break;
+    case transport_event::kind::disconnected:
+        tell(notice::connection, code, "not connected, and trying again: " + std::string(why));
+        break;
+    case transport_event::kind::trouble: tell(notice::connection, code, std::string(why)); break;
+    default: break; // one more attempt: told already
+    }
 }
 
 void client_core::on_breaker(bool open) {
@@ -243,6 +257,7 @@ void client_core::finish_close(mono_ms now) {
     fetches.close(now);
     changes.close(now);
     alarms.clear();
+    ready.close(client_closed);
     mail(flights->close_all(), client_closed, now);
     for (auto& c : std::exchange(closers_, {})) {
         event e;

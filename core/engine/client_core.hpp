@@ -15,6 +15,7 @@
 #include "engine/flight_alarms.hpp"
 #include "engine/loop.hpp"
 #include "engine/notices.hpp"
+#include "engine/readiness.hpp"
 #include "engine/single_flight.hpp"
 #include "engine/transport.hpp"
 #include "engine/wire.hpp"
@@ -77,10 +78,13 @@ class client_core final : public turned, public wire_listener, public std::enabl
     void on_turn(mono_ms now) override;
     void on_mail(std::size_t events) override { totals.add(stat::events, events); }
     mono_ms next_external_ms() override { return commands.next_ms(); }
+    void on_turn_end(mono_ms now) override { commands.flush(now); }
+    std::span<watched> watch() override { return commands.watch(); }
+    std::size_t going_on() override { return fetches.size() + changes.size(); }
     // wire_listener
     void on_message(std::string_view payload, mono_ms now) override { fetches.on_message(payload, now); }
     void on_subscribed(mono_ms now) override { fetches.on_subscribed(now); }
-    void on_connection(bool up, std::string_view why) override;
+    void on_connection(transport_event::kind how, status code, std::string_view why, mono_ms now) override;
     void on_breaker(bool open) override;
     void on_alert(refusal why, std::string_view server_text) override;
 
@@ -100,6 +104,8 @@ class client_core final : public turned, public wire_listener, public std::enabl
     writes changes;
     flight_alarms alarms;
     notices told;
+    readiness ready;
+    std::atomic<bool> settling{false};          // an attempt to connect may still end well; any thread may read it
     std::atomic<std::int64_t> server_offset{0}; // server time - mono time, as last seen
     const outcome_ptr client_closed;            // why everything ends in the end
 

@@ -292,6 +292,11 @@ bool event_queue::give_one_up() noexcept {
     return true;
 }
 
+bool event_queue::has_event() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return !events_.empty() || closed_;
+}
+
 void event_queue::abandon_after_fork() noexcept {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;

@@ -85,6 +85,8 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     // For a fork child: closes the descriptor and touches nothing else.
     void abandon_after_fork() noexcept;
 
+    // Whether `next` would not block.
+    [[nodiscard]] bool has_event() const noexcept;
     [[nodiscard]] std::uint64_t scope() const noexcept { return scope_; }
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 

@@ -40,11 +40,16 @@ fill_run::fill_run(client_core& core, start s)
 fill_run::~fill_run() = default;
 
 void fill_run::begin(mono_ms now) {
+    if (std::exchange(begun_, true)) return;
     feed(fill_input::kind::start, now);
 }
 
 void fill_run::feed(fill_input in, mono_ms now) {
     if (done_) return;
+    if (!begun_) { // what it may hear now, its first look will tell
+        if (in.what == fill_input::kind::nobody || in.what == fill_input::kind::closing) finish(now);
+        return;
+    }
     const auto self = shared_from_this(); // the last output may let go of it
     machine_->handle(std::move(in), now, core_.commands.server_time(now), core_.chance);
     pump(now);
@@ -496,7 +501,18 @@ void fills::begin(fill_run::start s, mono_ms now) {
     auto run = std::make_shared<fill_run>(core_, std::move(s));
     runs_.emplace(id, run);
     by_key_.emplace(run->store_key(), id);
-    run->begin(now);
+    if (core_.commands.settling()) {
+        held_.push_back(run);
+    } else {
+        run->begin(now);
+    }
+}
+
+void fills::settle(bool unsettled, mono_ms now) {
+    if (unsettled) return;
+    for (const auto& one : std::exchange(held_, {})) {
+        if (const auto run = one.lock()) run->begin(now);
+    }
 }
 
 void fills::start_refresh(const std::shared_ptr<cache_state>& cache, std::shared_ptr<const fill_policy> policy,

@@ -57,9 +57,11 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     ~fill_run() override;
 
     void begin(mono_ms now);
+    [[nodiscard]] bool begun() const noexcept { return begun_; }
     void feed(fill_input in, mono_ms now);
     void feed(fill_input::kind what, mono_ms now);
     void replied(std::uint32_t id, delivery how, reply r, mono_ms now) override;
+    [[nodiscard]] bool awaits(std::uint32_t id) const override { return !done_ && machine_->awaits(id); }
     void loaded(outcome_ptr how, lease::filled_to told, mono_ms now);
     void freed(std::uint64_t lease_no, mono_ms now);
     // Perhaps nobody waits any more.
@@ -132,6 +134,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     lease::filled_to filled_to_;
     pool slot_ = pool::none;
     pool line_ = pool::none;
+    bool begun_ = false;
     bool filling_ = false;
     bool pumping_ = false;
     bool done_ = false;
@@ -151,6 +154,8 @@ class fills {
     void detached(std::uint32_t space, std::string_view store_key, mono_ms now);
     // Callers have left, nobody knows where.
     void look_round(mono_ms now);
+    // While the connection settles, flights wait for how that ends.
+    void settle(bool unsettled, mono_ms now);
     void close(mono_ms now);
     // Loads the host still runs, and fills not yet answered.
     [[nodiscard]] bool busy() const;
@@ -177,6 +182,7 @@ class fills {
         mono_ms until;
     };
     std::unordered_map<std::string, std::vector<spare_token>> spares_;
+    std::vector<std::weak_ptr<fill_run>> held_; // not begun: the connection settles
 };
 
 } // namespace stn

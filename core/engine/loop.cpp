@@ -24,34 +24,71 @@ void outbox::deliver() noexcept {
     graves_.clear();
 }
 
-struct loop::parking {
-    int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    parking() = default;
-    parking(const parking&) = delete;
-    parking& operator=(const parking&) = delete;
-    ~parking() {
-        if (fd >= 0) ::close(fd);
+namespace {
+
+constexpr std::size_t most_watched = 4;
+constexpr mono_ms solo_patience_ms = 100;
+constexpr mono_ms company_ms = 2; // who had to yield leaves the work to the loop for so long
+
+} // namespace
+
+class loop::bell {
+  public:
+    bell() {
+        if (fd_ < 0) throw std::bad_alloc(); // no descriptor is left
+        fds_[0] = {fd_, POLLIN, 0};
     }
-    void wake() const {
+    ~bell() { ::close(fd_); }
+    bell(const bell&) = delete;
+    bell& operator=(const bell&) = delete;
+
+    void ring() const {
         const std::uint64_t one = 1;
-        [[maybe_unused]] const auto n = ::write(fd, &one, sizeof one);
+        [[maybe_unused]] const auto n = ::write(fd_, &one, sizeof one);
     }
-    void sleep(std::int64_t ms) const {
-        pollfd p{fd, POLLIN, 0};
-        const int wait = ms < 0 ? -1 : static_cast<int>(std::min<std::int64_t>(ms, 60'000));
-        if (::poll(&p, 1, wait) > 0) {
-            std::uint64_t sum = 0;
-            [[maybe_unused]] const auto n = ::read(fd, &sum, sizeof sum);
+    // What the next sleep listens to besides. Under the turn lock, as whatever reads it.
+    void listen(std::span<const watched> to) {
+        size_ = std::min(to.size(), most_watched);
+        for (std::size_t i = 0; i < size_; ++i) {
+            const short events = to[i].writable ? POLLIN | POLLOUT : POLLIN;
+            fds_[i + 1] = {to[i].fd, events, 0};
         }
     }
+    [[nodiscard]] bool listens_to(std::span<const watched> to) const {
+        if (size_ != std::min(to.size(), most_watched)) return false;
+        for (std::size_t i = 0; i < size_; ++i) {
+            const bool writable = (fds_[i + 1].events & POLLOUT) != 0;
+            if (fds_[i + 1].fd != to[i].fd || writable != to[i].writable) return false;
+        }
+        return true;
+    }
+    // Up to `ms`, -1 for ever; `deaf` to everything but the bell. True: it was rung.
+    bool sleep(std::int64_t ms, bool deaf) {
+        for (pollfd& p : fds_) p.revents = 0;
+        const int wait = ms < 0 ? -1 : static_cast<int>(std::min<std::int64_t>(ms, 60'000));
+        const auto n_fds = static_cast<nfds_t>(deaf ? 1 : 1 + size_);
+        if (::poll(fds_, n_fds, wait) <= 0 || fds_[0].revents == 0) return false;
+        std::uint64_t sum = 0;
+        [[maybe_unused]] const auto n = ::read(fd_, &sum, sizeof sum);
+        return true;
+    }
+    void mark(std::span<watched> to) const {
+        for (std::size_t i = 0; i < std::min(to.size(), size_); ++i) {
+            to[i].ready = fds_[i + 1].revents != 0 && fds_[i + 1].fd == to[i].fd;
+        }
+    }
+
+  private:
+    const int fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pollfd fds_[1 + most_watched]{};
+    std::size_t size_ = 0;
 };
 
 loop::loop(std::shared_ptr<clock> time, turned& owner)
     : time_(std::move(time)),
       owner_(owner),
-      parking_(std::make_unique<parking>()) {
-    if (parking_->fd < 0) throw std::bad_alloc(); // no descriptor is left
-}
+      loop_bell_(std::make_unique<bell>()),
+      work_bell_(std::make_unique<bell>()) {}
 
 loop::~loop() = default;
 
@@ -90,13 +127,19 @@ void loop::finish() {
 }
 
 void loop::ring() noexcept {
-    if (parked_.exchange(false)) parking_->wake();
+    solo_.store(false);
+    if (at_work_.exchange(false)) work_bell_->ring();
+    wake_loop();
 }
 
-outbox loop::turn_locked(mono_ms now, bool& sooner) noexcept {
-    run(now);
-    const mono_ms next = std::min(timers.next_ms(), owner_.next_external_ms());
-    sooner = next < next_due_.exchange(next);
+void loop::wake_loop() noexcept {
+    if (parked_.exchange(false)) loop_bell_->ring();
+}
+
+outbox loop::turn_locked(mono_ms now, extent how, bell* woken) noexcept {
+    if (woken != nullptr) woken->mark(owner_.watch());
+    run(now, how);
+    next_due_.store(std::min(timers.next_ms(), owner_.next_external_ms()));
     owner_.on_mail(out.size());
     return out.take();
 }
@@ -107,30 +150,78 @@ void loop::help() noexcept {
         return;
     }
     outbox mail;
-    bool sooner = false;
+    bool rewatch = false;
     {
         const std::lock_guard lock(turn_mutex_, std::adopt_lock);
-        mail = turn_locked(time_->now_ms(), sooner);
+        mail = turn_locked(time_->now_ms(), extent::one_pass);
+        rewatch = watching_.load() && !loop_bell_->listens_to(owner_.watch());
     }
-    after_turn(std::move(mail), sooner);
+    if (rewatch) wake_loop();
+    after_turn(std::move(mail));
 }
 
 void loop::turn() noexcept {
     outbox mail;
-    bool sooner = false;
     {
         const std::lock_guard lock(turn_mutex_);
-        mail = turn_locked(time_->now_ms(), sooner);
+        mail = turn_locked(time_->now_ms(), extent::until_empty);
     }
-    after_turn(std::move(mail), sooner);
+    after_turn(std::move(mail));
 }
 
-void loop::after_turn(outbox mail, bool sooner) noexcept {
+void loop::after_turn(outbox mail) noexcept {
     mail.deliver();
-    if (threaded_.load() && (sooner || !inbox_empty())) ring();
+    if (!threaded_.load()) return;
+    if (!inbox_empty()) {
+        ring();
+    } else if (next_due_.load() < park_until_.load()) {
+        wake_loop();
+    }
 }
 
-void loop::run(mono_ms now) {
+void loop::work_until(function_ref<bool()> answered) noexcept {
+    bell* woken = nullptr;
+    while (!answered()) {
+        const mono_ms now = time_->now_ms();
+        std::unique_lock lock(turn_mutex_, std::defer_lock);
+        if (now < company_until_.load() || !lock.try_lock()) {
+            ring();
+            return;
+        }
+        outbox mail = turn_locked(now, extent::one_pass, woken);
+        const auto fds = owner_.watch();
+        const bool alone = !fds.empty() && owner_.going_on() <= 1 && !stopping_.load();
+        bool go_on = alone;
+        if (alone && mail.empty()) {
+            work_bell_->listen(fds);
+            go_on = sleep_at_work();
+            woken = work_bell_.get();
+            if (!go_on) company_until_.store(time_->now_ms() + company_ms);
+        }
+        const bool unfinished = !fds.empty() && owner_.going_on() != 0;
+        lock.unlock();
+        after_turn(std::move(mail));
+        if (go_on && (!unfinished || !answered())) continue;
+        if (unfinished) ring(); // the loop has to listen
+        return;
+    }
+}
+
+bool loop::sleep_at_work() noexcept {
+    solo_.store(true);
+    worked_.store(true);
+    at_work_.store(true);
+    if (watching_.load()) wake_loop();
+    bool rung = !inbox_empty();
+    if (!rung) {
+        const mono_ms next = next_due_.load();
+        rung = work_bell_->sleep(next == forever_ms ? -1 : std::max<std::int64_t>(0, next - time_->now_ms()), false);
+    }
+    at_work_.store(false);
+    return !rung;
+}
+
+void loop::run(mono_ms now, extent how) {
     do {
         {
             const std::lock_guard lock(inbox_mutex_);
@@ -144,7 +235,8 @@ void loop::run(mono_ms now) {
             t->due(now);
             owner_.on_turn(now);
         }
-    } while (!inbox_empty());
+    } while (how == extent::until_empty && !inbox_empty());
+    owner_.on_turn_end(now);
 }
 
 mono_ms loop::next_due_ms() {
@@ -186,27 +278,48 @@ void loop::stop() {
     stopping_.store(true);
     threaded_.store(false);
     parked_.store(false);
-    parking_->wake();
+    at_work_.store(false);
+    work_bell_->ring();
+    loop_bell_->ring();
 }
 
 void loop::thread_main(bool manual) {
     while (!stopping_.load()) {
-        outbox mail;
-        bool sooner = false;
-        {
-            const std::lock_guard lock(turn_mutex_);
-            mail = turn_locked(time_->now_ms(), sooner);
+        std::unique_lock lock(turn_mutex_, std::defer_lock);
+        if (!solo_.load()) {
+            lock.lock();
+        } else if (!lock.try_lock()) { // a caller is at work, and does what is due
+            park(manual);
+            continue;
         }
+        outbox mail = turn_locked(time_->now_ms(), extent::one_pass, loop_bell_.get());
+        loop_bell_->listen(owner_.watch());
+        lock.unlock();
         mail.deliver();
-        parked_.store(true);
-        if (stopping_.load()) break;
-        if (inbox_empty()) {
-            const mono_ms next = manual ? forever_ms : next_due_.load();
-            parking_->sleep(next == forever_ms ? -1 : std::max<std::int64_t>(0, next - time_->now_ms()));
-        }
-        parked_.store(false);
+        park(manual);
     }
     finish();
+}
+
+void loop::park(bool manual) {
+    const bool solo = solo_.load();
+    watching_.store(!solo);
+    mono_ms wake = manual ? forever_ms : next_due_.load();
+    if (solo) wake = std::min(wake, time_->now_ms() + solo_patience_ms);
+    park_until_.store(manual ? -forever_ms : wake);
+    parked_.store(true);
+    if (stopping_.load() || solo != solo_.load() || (!manual && next_due_.load() < wake)) {
+        // once more
+    } else if (!inbox_empty()) {
+        loop_bell_->sleep(0, solo); // what is ready is heard all the same
+    } else {
+        const auto ms = wake == forever_ms ? -1 : std::max<std::int64_t>(0, wake - time_->now_ms());
+        const bool rung = loop_bell_->sleep(ms, solo);
+        if (solo && !rung && !worked_.exchange(false)) solo_.store(false);
+    }
+    parked_.store(false);
+    watching_.store(false);
+    park_until_.store(-forever_ms);
 }
 
 } // namespace stn

@@ -6,28 +6,41 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/function_ref.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/timer_queue.hpp"
+#include "engine/transport.hpp"
 
 // Where a client's machines are turned: inbox -> turn(now) -> outbox.
 //
 // One mutex, the turn lock, guards machines, timers and the transport; whoever holds it turns. Usually
 // that is the loop's own thread, which holds it except while parked. A blocking caller that finds it
-// free turns on its own (`help`), which saves two hand-overs between threads. A turn needs no thread
-// at all, so a simulator calls `turn` and has time in its hand.
+// free turns on its own (`help`), which saves two hand-overs between threads; while it is the only one with
+// something to wait for, it does the client's IO too (`work_until`). A turn needs no thread at all, so a
+// simulator calls `turn` and has time in its hand.
+//
+// Who sleeps on the transport's descriptors: the parked loop; or, in `solo_` mode, the caller at work, who
+// holds the turn lock meanwhile, and the loop sleeps on its bell alone. The mode ends with the first ring by
+// anybody else, or when no caller has come for `solo_patience_ms`.
 //
 // What may go wrong, and which line prevents it:
 //   - A task is posted while a helper holds the lock: `post` rings the loop whenever it cannot know that
 //     somebody will look; the helper looks at the inbox again after it has let go.
-//   - A helper arms a timer that is due before the loop's park ends: whoever brings the next due moment
-//     forward rings, and the loop reads that moment after it has said `parked_`.
+//   - A task is posted while a caller at work sleeps: it says `at_work_` first and looks at the inbox again;
+//     a poster pushes first and reads `at_work_` then. It yields to the loop at once.
+//   - A helper arms a timer that is due before the loop's park ends: whoever lets go of the lock compares the
+//     next due moment with `park_until_` and rings; the loop reads that moment after it has said when it wakes.
 //   - The loop parks while a task arrives: it says `parked_` first and looks at the inbox again; a poster
 //     pushes first and reads `parked_` then. One of the two sees the other (both are sequentially
 //     consistent).
+//   - The loop falls asleep on descriptors while a caller begins to work: it says `watching_` first and
+//     looks at `solo_` again; the caller sets `solo_` first, reads `watching_` then, and rings.
+//   - A turn opens or closes a connection while the loop sleeps on the old descriptors: `rewatch` rings.
 // Events leave after the lock was released: no host code ever runs under it.
 //
 // A turn that runs out of memory ends the process, on whatever thread it runs: half a turn cannot be
@@ -57,9 +70,12 @@ class turned {
     turned(const turned&) = delete;
     turned& operator=(const turned&) = delete;
     virtual ~turned() = default;
-    virtual void on_turn(mono_ms now) = 0;                // what came from outside
-    virtual void on_mail(std::size_t events) = 0;         // so many events leave with this turn
-    [[nodiscard]] virtual mono_ms next_external_ms() = 0; // when to look although nobody rang
+    virtual void on_turn(mono_ms now) = 0;                            // what came from outside
+    virtual void on_mail(std::size_t events) = 0;                     // so many events leave with this turn
+    [[nodiscard]] virtual mono_ms next_external_ms() = 0;             // when to look although nobody rang
+    virtual void on_turn_end(mono_ms now) { static_cast<void>(now); } // nothing more is to come in this turn
+    [[nodiscard]] virtual std::span<watched> watch() { return {}; }   // what else to sleep on
+    [[nodiscard]] virtual std::size_t going_on() { return 0; }        // operations that are not done yet
 };
 
 class loop final : public time_listener {
@@ -91,6 +107,8 @@ class loop final : public time_listener {
     void ask() noexcept;
     // Turns once if nobody else does; else rings the loop.
     void help() noexcept;
+    // The same, and goes on with turns and IO until `answered`, or until somebody else needs the loop.
+    void work_until(function_ref<bool()> answered) noexcept;
     void ring() noexcept;
 
     // Starts the thread; `keep` lives as long as it runs. `manual`: nobody waits for the clock, it calls.
@@ -113,14 +131,19 @@ class loop final : public time_listener {
     outbox out;
 
   private:
-    struct parking; // the descriptor the thread sleeps on
+    class bell; // a descriptor to sleep on, and what was slept on besides
+    enum class extent : bool { one_pass, until_empty };
 
-    void run(mono_ms now);
+    void run(mono_ms now, extent how);
     void thread_main(bool manual);
+    void park(bool manual);
     [[nodiscard]] bool inbox_empty();
-    // Runs, notes the next due moment, and gives the mail that is to leave; `sooner`: that moment came closer.
-    [[nodiscard]] outbox turn_locked(mono_ms now, bool& sooner) noexcept;
-    void after_turn(outbox mail, bool sooner) noexcept;
+    // Runs, notes the next due moment, and gives the mail that is to leave. `woken`: whose descriptors are ready.
+    [[nodiscard]] outbox turn_locked(mono_ms now, extent how, bell* woken = nullptr) noexcept;
+    void after_turn(outbox mail) noexcept;
+    void wake_loop() noexcept;
+    // One sleep of a caller at work. False: somebody else needs the loop.
+    [[nodiscard]] bool sleep_at_work() noexcept;
 
     const std::shared_ptr<clock> time_;
     turned& owner_;
@@ -130,8 +153,15 @@ class loop final : public time_listener {
     bool inbox_shut_ = false; // inbox_mutex_
     bool asked_ = false;      // inbox_mutex_
     std::list<task> batch_;   // turn_mutex_
-    std::unique_ptr<parking> parking_;
+    std::unique_ptr<bell> loop_bell_;
+    std::unique_ptr<bell> work_bell_;
     std::atomic<bool> parked_{false};
+    std::atomic<bool> watching_{false}; // the parked loop sleeps on descriptors too
+    std::atomic<bool> at_work_{false};  // a caller sleeps with the turn lock
+    std::atomic<bool> solo_{false};
+    std::atomic<bool> worked_{false};              // a caller has been at work since the loop looked
+    std::atomic<mono_ms> company_until_{0};        // callers leave the work to the loop
+    std::atomic<mono_ms> park_until_{-forever_ms}; // when the parked loop wakes by itself
     std::atomic<bool> stopping_{false};
     std::atomic<bool> threaded_{false};
     std::atomic<mono_ms> next_due_{forever_ms}; // written under turn_mutex_

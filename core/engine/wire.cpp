@@ -8,14 +8,24 @@
 
 namespace stn {
 
+namespace {
+
+bool takes_or_writes(const command& cmd) {
+    if (cmd.what != verb::script) return false;
+    return cmd.script == script_id::lease || cmd.script == script_id::refresh || cmd.script == script_id::fill ||
+           cmd.script == script_id::put;
+}
+
+} // namespace
+
 void wire::send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id, bool gated, mono_ms now) {
     if (gated && breaker_.ask(now) == breaker::verdict::refuse) {
-        if (sink) refused_.push_back({std::move(sink), id});
+        if (sink) refused_.push_back({std::move(sink), id, false});
         return;
     }
     totals_.add(stat::commands);
     const command_seq seq = next_seq_++;
-    if (sink) asked_.emplace(seq, asked{std::move(sink), id});
+    if (sink) asked_.emplace(seq, asked{std::move(sink), id, takes_or_writes(cmd)});
     link_.submit(seq, std::move(cmd), now);
 }
 
@@ -55,6 +65,11 @@ void wire::settle(const transport_event& e, bool wanted, mono_ms now) {
     if (t.alert && (std::exchange(alerted_, alerted_ | bit) & bit) == 0) listener_.on_alert(why, e.answer.text);
 }
 
+bool wire::wanted(command_seq seq) const {
+    const auto it = asked_.find(seq);
+    return it == asked_.end() || !it->second.only_if_awaited || it->second.sink->awaits(it->second.id);
+}
+
 void wire::poll(mono_ms now) {
     while (!refused_.empty()) {
         auto batch = std::exchange(refused_, {});
@@ -79,9 +94,12 @@ void wire::poll(mono_ms now) {
         case transport_event::kind::subscribed: listener_.on_subscribed(now); break;
         case transport_event::kind::connected:
             alerted_ = 0;
-            listener_.on_connection(true, e.payload);
+            if (breaker_.succeeded()) listener_.on_breaker(false);
+            listener_.on_connection(e.what, status::ok, e.payload, now);
             break;
-        case transport_event::kind::disconnected: listener_.on_connection(false, e.payload); break;
+        case transport_event::kind::disconnected:
+        case transport_event::kind::not_connected:
+        case transport_event::kind::trouble: listener_.on_connection(e.what, e.code, e.payload, now); break;
         }
         e = {};
     }

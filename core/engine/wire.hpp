@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,6 +25,8 @@ class reply_sink {
     reply_sink& operator=(const reply_sink&) = delete;
     virtual ~reply_sink() = default;
     virtual void replied(std::uint32_t id, delivery how, reply r, mono_ms now) = 0;
+    // Whether that reply still matters.
+    [[nodiscard]] virtual bool awaits(std::uint32_t id) const = 0;
 };
 
 // What a client hears besides replies.
@@ -35,7 +38,7 @@ class wire_listener {
     virtual ~wire_listener() = default;
     virtual void on_message(std::string_view payload, mono_ms now) = 0;
     virtual void on_subscribed(mono_ms now) = 0;
-    virtual void on_connection(bool up, std::string_view why) = 0;
+    virtual void on_connection(transport_event::kind how, status code, std::string_view why, mono_ms now) = 0;
     virtual void on_breaker(bool open) = 0;
     // A refusal with `alert`; once for each kind and connection.
     virtual void on_alert(refusal why, std::string_view server_text) = 0;
@@ -48,7 +51,11 @@ class wire {
         : link_(link),
           chance_(chance),
           totals_(totals),
-          listener_(who) {}
+          listener_(who) {
+        link_.set_wanted([this](command_seq seq) { return wanted(seq); });
+    }
+    wire(const wire&) = delete;
+    wire& operator=(const wire&) = delete;
 
     // `sink` null: nobody wants the reply. A gated command that the breaker refuses is `not_sent`.
     void send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id, bool gated, mono_ms now);
@@ -57,6 +64,10 @@ class wire {
     // A command ran into its deadline.
     void silent(mono_ms now);
     void poll(mono_ms now);
+    void flush(mono_ms now) { link_.flush(now); }
+    [[nodiscard]] std::span<watched> watch() { return link_.watch(); }
+    // Connecting for the first time, or anew: what is begun now had better wait for how that ends.
+    [[nodiscard]] bool settling() const { return link_.settling(); }
     [[nodiscard]] mono_ms next_ms() const { return refused_.empty() ? link_.next_ms() : 0; }
     [[nodiscard]] server_ms server_time(mono_ms now) { return link_.server_time(now); }
     [[nodiscard]] bool down() const noexcept { return breaker_.open(); }
@@ -66,9 +77,11 @@ class wire {
     struct asked {
         std::shared_ptr<reply_sink> sink;
         std::uint32_t id;
+        bool only_if_awaited = false; // it takes or writes something: run late it would do harm
     };
     void settle(const transport_event& e, bool wanted, mono_ms now);
     void opened(bool now_open);
+    [[nodiscard]] bool wanted(command_seq seq) const;
 
     transport& link_;
     draws& chance_;

@@ -18,6 +18,15 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
     run(client_core& core, request r, std::uint64_t no) : core_(core), what_(std::move(r)), no_(no) {}
 
     void begin(mono_ms now) {
+        held_ = core_.commands.settling();
+        if (held_ && !what_.own_deadline) what_.deadline = add_ms(what_.deadline, core_.settings.connect_timeout_ms);
+        if (!held_) send(now);
+        arm();
+    }
+
+    void settled(mono_ms now) {
+        if (!std::exchange(held_, false) || done_) return;
+        if (!what_.own_deadline) what_.deadline = add_ms(now, core_.settings.command_timeout_ms);
         send(now);
         arm();
     }
@@ -44,6 +53,8 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
             }
         }
     }
+
+    [[nodiscard]] bool awaits(std::uint32_t id) const override { return !done_ && id == attempt_; }
 
     void due(mono_ms now) override {
         if (done_) return;
@@ -183,6 +194,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
     reply answer_;
     bool may_have_applied_ = false;
     bool once_more_ = false; // after a fatal refusal, on a connection made anew
+    bool held_ = false;      // nothing is sent yet
     bool done_ = false;
 };
 
@@ -191,6 +203,12 @@ void writes::begin(request r, mono_ms now) {
     auto one = std::make_shared<run>(core_, std::move(r), no);
     running_.emplace(no, one);
     one->begin(now);
+}
+
+void writes::settle(bool unsettled, mono_ms now) {
+    if (unsettled) return;
+    const auto all = running_;
+    for (const auto& [no, one] : all) one->settled(now);
 }
 
 void writes::close(mono_ms now) {

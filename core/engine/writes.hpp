@@ -30,9 +30,13 @@ class writes {
         std::shared_ptr<const fill_policy> policy;
         outcome_ptr value; // put
         mono_ms deadline = forever_ms;
+        bool own_deadline = true; // false: the default, which the time of connecting prolongs
     };
     void begin(request r, mono_ms now);
     void close(mono_ms now);
+    // While the connection settles, writes wait for how that ends.
+    void settle(bool unsettled, mono_ms now);
+    [[nodiscard]] std::size_t size() const noexcept { return running_.size(); }
     [[nodiscard]] bool busy() const noexcept { return !running_.empty(); }
 
   private:

@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "base/result.hpp"
 #include "engine/transport.hpp"
+#include "protocol/policy.hpp"
 
 namespace stn {
 
@@ -21,6 +22,7 @@ struct store {
     std::string shown;                        // the URL without its password
 };
 
-[[nodiscard]] result<store> open_store(std::string_view url);
+// Does not connect: a store that is down is no error here.
+[[nodiscard]] result<store> open_store(std::string_view url, const client_settings& settings = {});
 
 } // namespace stn

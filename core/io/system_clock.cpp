@@ -18,6 +18,12 @@ mono_ms system_clock::now_ms() {
     return read_ms(CLOCK_BOOTTIME);
 }
 
+std::int64_t monotonic_us() {
+    timespec t{};
+    static_cast<void>(clock_gettime(CLOCK_MONOTONIC, &t));
+    return static_cast<std::int64_t>(t.tv_sec) * 1'000'000 + t.tv_nsec / 1'000;
+}
+
 std::int64_t wall_clock_ms() {
     return read_ms(CLOCK_REALTIME);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
+
 #include "base/clock.hpp"
 
 namespace stn {
@@ -11,7 +13,10 @@ class system_clock final : public clock {
     [[nodiscard]] mono_ms now_ms() override;
 };
 
-// Milliseconds since the epoch. Only to start a memory store's clock, which then runs on the other.
+// For spans too short for milliseconds: round trips.
+[[nodiscard]] std::int64_t monotonic_us();
+
+// Milliseconds since the epoch. Only to start a clock with, which then runs on the other.
 [[nodiscard]] std::int64_t wall_clock_ms();
 
 } // namespace stn

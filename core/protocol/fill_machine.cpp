@@ -91,6 +91,10 @@ mono_ms fill_machine::wake_at() const {
         {primary_.deadline, renewal_.deadline, look_at_, renew_at_, check_at_, max_load_at_, store_again_at_});
 }
 
+bool fill_machine::awaits(std::uint32_t id) const {
+    return (primary_.what != asked::none && primary_.id == id) || (renewal_.what != asked::none && renewal_.id == id);
+}
+
 void fill_machine::start(turn& t) {
     called_at_ = t.server_now;
     switch (setup_.mode) {

@@ -164,6 +164,8 @@ class fill_port {
     virtual void handle(fill_input in, mono_ms now, server_ms server_now, draws& draw) = 0;
     [[nodiscard]] virtual bool poll(fill_output& out) = 0;
     [[nodiscard]] virtual mono_ms wake_at() const = 0;
+    // Whether the reply to `id` is still waited for.
+    [[nodiscard]] virtual bool awaits(std::uint32_t id) const = 0;
 };
 
 class fill_machine final : public fill_port {
@@ -173,6 +175,7 @@ class fill_machine final : public fill_port {
     void handle(fill_input in, mono_ms now, server_ms server_now, draws& draw) override;
     [[nodiscard]] bool poll(fill_output& out) override;
     [[nodiscard]] mono_ms wake_at() const override;
+    [[nodiscard]] bool awaits(std::uint32_t id) const override;
 
     enum class state : std::uint8_t {
         idle,

@@ -171,12 +171,27 @@ const std::vector<option<cache_options>>& cache_table() {
     return *table;
 }
 
+template <class T> option<T> text(std::string name, std::string T::* field) {
+    return {std::move(name), false, [=](T& to, const json& v, std::string_view shown) -> std::optional<error> {
+                if (!v.is_string() || v.get_ref<const std::string&>().empty() ||
+                    v.get_ref<const std::string&>().find('\0') != std::string::npos) {
+                    return bad(shown, "is a text that is not empty");
+                }
+                to.*field = v.get<std::string>();
+                return std::nullopt;
+            }};
+}
+
 const std::vector<option<client_settings>>& client_table() {
     using c = client_settings;
     static const auto* const table = new std::vector<option<c>>{
         duration("command_timeout", &c::command_timeout_ms, 1, hour_ms),
         duration("connect_timeout", &c::connect_timeout_ms, 1, hour_ms),
         integer("max_loads_down", &c::max_loads_down, 1, 1'000'000),
+        text("tls_ca_file", &c::tls_ca_file),
+        text("tls_cert_file", &c::tls_cert_file),
+        text("tls_key_file", &c::tls_key_file),
+        text("tls_server_name", &c::tls_server_name),
         {"prefix", false,
          [](c& to, const json& v, std::string_view shown) -> std::optional<error> {
              if (!v.is_string() || !valid_name(v.get_ref<const std::string&>())) {

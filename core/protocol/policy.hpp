@@ -32,6 +32,11 @@ struct client_settings {
     std::int64_t command_timeout_ms = 250;
     std::int64_t connect_timeout_ms = 2'000;
     std::uint32_t max_loads_down = 32; // loads without the store, all caches together
+    // Files of rediss://; empty: not given.
+    std::string tls_ca_file;
+    std::string tls_cert_file;
+    std::string tls_key_file;
+    std::string tls_server_name;
 };
 
 } // namespace stn

@@ -85,6 +85,11 @@ std::int64_t breaker_pause(int times_open, draws& draw) {
     return between(high / 2, high, draw);
 }
 
+std::int64_t reconnect_pause(int failures, draws& draw) {
+    const std::int64_t high = std::min<std::int64_t>(5'000, std::int64_t{50} << std::min(failures, 7));
+    return between(0, high, draw);
+}
+
 std::int64_t average(std::int64_t before_ms, std::int64_t load_ms) {
     load_ms = std::max<std::int64_t>(1, load_ms);
     return before_ms == 0 ? load_ms : (3 * before_ms + load_ms + 3) / 4;

@@ -14,6 +14,9 @@ inline constexpr std::int64_t untaken_ms = 1'000;        // an offered lease not
 inline constexpr std::int64_t marker_pass_ms = 1'000;    // how long a `pass` marker stands
 inline constexpr std::int64_t look_floor_ms = 25;        // no waiter looks more often than this
 inline constexpr std::int64_t probe_patience_ms = 1'000; // then another command may probe
+inline constexpr std::int64_t keep_alive_ms = 15'000;    // a connection hears from its server so often
+inline constexpr std::int64_t silence_ms = 10'000;       // no reply for so long: the connection is given up
+inline constexpr std::int64_t stands_after_ms = 5'000;   // a connection that ends sooner counts as one more failure
 inline constexpr int lease_resends = 2;                  // fresh tokens after a lost reply, then fail open
 inline constexpr int look_resends = 1;
 inline constexpr int fill_resends = 2;
@@ -59,6 +62,10 @@ struct lifetime {
 
 // How long an open breaker stays open: U(0.5, 1) s, doubling to 10 s with the times it was open already.
 [[nodiscard]] std::int64_t breaker_pause(int times_open, draws& draw);
+
+// Pause before the next attempt to connect, `failures` in a row before it: full jitter below 50 ms doubling
+// to 5 s (Brooker: Exponential Backoff and Jitter, AWS Architecture Blog 2015).
+[[nodiscard]] std::int64_t reconnect_pause(int failures, draws& draw);
 
 // Moving average of load times; 0 means nothing seen yet.
 [[nodiscard]] std::int64_t average(std::int64_t before_ms, std::int64_t load_ms);

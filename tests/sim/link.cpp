@@ -295,6 +295,7 @@ void link::lose(std::string_view why) {
     now_.reset();
     transport_event e;
     e.what = transport_event::kind::disconnected;
+    e.code = status::unavailable;
     e.payload = why;
     inbox_.push_back(std::move(e));
     net_.told.line("net", "n", node_, " connection lost: ", why);

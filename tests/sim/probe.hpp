@@ -23,6 +23,7 @@ class probe : public fill_port {
     void handle(fill_input in, mono_ms now, server_ms server_now, draws& draw) override;
     [[nodiscard]] bool poll(fill_output& out) override;
     [[nodiscard]] mono_ms wake_at() const override { return inner_.wake_at(); }
+    [[nodiscard]] bool awaits(std::uint32_t id) const override { return inner_.awaits(id); }
 
   protected:
     enum class sent : std::uint8_t { other, get, lease, refresh, extend, renew, fill, put };

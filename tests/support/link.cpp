@@ -43,6 +43,7 @@ test_link::rule* test_link::rule_for(const command& cmd) {
 void test_link::tell(transport_event::kind what, std::string payload) {
     transport_event e;
     e.what = what;
+    if (what == transport_event::kind::disconnected) e.code = status::unavailable;
     e.payload = std::move(payload);
     due_.emplace(0, std::move(e));
 }

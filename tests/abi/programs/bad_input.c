@@ -74,7 +74,7 @@ static void urls(void) {
     REFUSED(stn_client_open("memory", NULL, &c, &err), STN_INVALID_ARGUMENT, "");
     REFUSED(stn_client_open("memory://a b", NULL, &c, &err), STN_INVALID_ARGUMENT, "");
     REFUSED(stn_client_open("memory://?clock=cuckoo", NULL, &c, &err), STN_INVALID_ARGUMENT, "clock");
-    REFUSED(stn_client_open("redis://localhost:6379", NULL, &c, &err), STN_UNSUPPORTED, "redis");
+    REFUSED(stn_client_open("redis+cluster://localhost", NULL, &c, &err), STN_UNSUPPORTED, "redis");
     REFUSED(stn_client_open("gopher://host", NULL, &c, &err), STN_INVALID_ARGUMENT, "gopher");
     (void)stn_client_open("redis://user:s3cret@host:notaport/x?y", NULL, &c, &err);
     PROMISE(err != NULL && strstr(stn_error_message(err), "s3cret") == NULL, "a password is never printed");
