@@ -11,7 +11,7 @@ void readiness::asker::due(mono_ms) {
     of->answer(self, outcome_error(of->last_));
 }
 
-void readiness::ask(std::shared_ptr<event_queue> home, std::uint64_t tag, mono_ms until, mono_ms now) {
+void readiness::ask(std::shared_ptr<event_queue> home, std::uint64_t tag, mono_ms until) {
     const auto it = askers_.emplace(askers_.end());
     it->of = this;
     it->self = it;
@@ -19,10 +19,8 @@ void readiness::ask(std::shared_ptr<event_queue> home, std::uint64_t tag, mono_m
     it->tag = tag;
     if (up_) {
         answer(it, nullptr);
-    } else if (until <= now) {
-        answer(it, outcome_error(last_));
     } else {
-        turns_.timers.set(*it, until);
+        turns_.timers.set(*it, until); // even if that is now: what has come from the store is heard first
     }
 }
 

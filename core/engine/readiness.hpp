@@ -20,7 +20,7 @@ class readiness {
     explicit readiness(loop& turns) : turns_(turns) {}
 
     // One DONE or ERROR for `home`; its promise stands.
-    void ask(std::shared_ptr<event_queue> home, std::uint64_t tag, mono_ms until, mono_ms now);
+    void ask(std::shared_ptr<event_queue> home, std::uint64_t tag, mono_ms until);
     void heard(transport_event::kind how, status code, std::string_view why);
     void close(const outcome_ptr& closed);
 
