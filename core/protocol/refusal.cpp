@@ -76,18 +76,22 @@ bool drop(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-// Redis 6: "Error running script (call to f_<sha>): @user_script:1: <what the script ran into>", where
-// that may have a place of its own in front, "@user_script: 1: ", and the dash of the wire.
+// Redis 6 tells of an error inside a script as "ERR Error running script (call to f_<sha>): @user_script:1:
+// <error>", and the error itself, as redis.pcall gives it too, may be "@user_script: 1: -OOM ...". False: this is
+// no such text, or there is nothing in it.
 bool unwrap(std::string_view& text) {
-    if (!drop(text, "Error running script (call to ")) return false;
-    const auto end = text.find("): ");
-    if (end == std::string_view::npos) return false;
-    text.remove_prefix(end + 3);
+    const std::string_view before = text;
+    if (drop(text, "ERR Error running script (call to ")) {
+        const auto end = text.find("): ");
+        if (end == std::string_view::npos) return false;
+        text.remove_prefix(end + 3);
+    }
     while (drop(text, "@user_script:")) {
         const auto colon = text.find(": ", text.starts_with(' ') ? 1 : 0);
         if (colon == std::string_view::npos) return false;
         text.remove_prefix(colon + 2);
     }
+    if (text.size() == before.size()) return false;
     drop(text, "-");
     return true;
 }
@@ -112,13 +116,10 @@ refusal read_code(std::string_view text) {
 refusal classify(const reply& r) noexcept {
     if (r.kind != reply_kind::error) return refusal::none;
     std::string_view text = r.text;
-    const refusal outer = read_code(text);
-    if (outer != refusal::other || !drop(text, "ERR ")) return outer;
-    if (!unwrap(text)) return read_sentence(text);
-    const refusal inner = read_code(text);
-    if (inner != refusal::other) return inner;
-    drop(text, "ERR ");
-    return read_sentence(text);
+    const bool bare = unwrap(text); // then a sentence needs no ERR
+    const refusal what = read_code(text);
+    if (what != refusal::other) return what;
+    return drop(text, "ERR ") || bare ? read_sentence(text) : refusal::other;
 }
 
 const refusal_traits& traits_of(refusal why) noexcept {

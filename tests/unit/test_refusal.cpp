@@ -141,6 +141,8 @@ TEST_CASE("OOM: no memory for this write, and nothing wrong with the endpoint") 
     CHECK(of(oom, in_script) == refusal::out_of_memory);
     CHECK(of(wrapped, "@user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.") ==
           refusal::out_of_memory);
+    CHECK(of("@user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.") ==
+          refusal::out_of_memory); // as redis.pcall gave it
     const auto& t = traits_of(refusal::out_of_memory);
     CHECK(t.means == status::refused);
     CHECK(t.again == retry_pace::never);
@@ -204,6 +206,8 @@ TEST_CASE("NOPERM, and what scripts say in its place") {
     CHECK(of("ERR ACL failure in script: User limited has no permissions to run the 'set' command", in_script) ==
           refusal::no_perm);
     CHECK(of(wrapped, "@user_script: 1: The user executing the script can't run this command or subcommand") ==
+          refusal::no_perm);
+    CHECK(of("@user_script: 14: The user executing the script can't run this command or subcommand") ==
           refusal::no_perm);
     CHECK(of("DENIED Redis is running in protected mode because protected mode is enabled and no password is set for "
              "the default user.") == refusal::no_perm);
@@ -286,6 +290,12 @@ TEST_CASE("whatever else it says is refused, and nothing more is read into it") 
           "ERR Error running script (call to f_0",
           "ERR Error running script (call to f_0): ",
           "ERR Error running script (call to f_0): @user_script:",
+          "@user_script:",
+          "@user_script: ",
+          "@user_script: 1: ",
+          "@user_script: 1: -",
+          "syntax error",
+          "max number of clients reached",
           "ERR Error running script (call to f_0): - ",
           "ERR Error running script (call to f_0): @user_script:1: user_script:1: it said WRONGTYPE",
           "ERR user_script:1: Script attempted to access nonexistent global variable 'nosuch' script: 14042e77, on "
