@@ -33,7 +33,8 @@ class memory_server::script_run final : public script_host {
 
     std::int64_t pttl() override {
         const entry* e = server_.find(key_);
-        return e == nullptr ? -2 : server_.left(*e);
+        // Lua counts in doubles
+        return e == nullptr ? -2 : static_cast<std::int64_t>(static_cast<double>(server_.left(*e)));
     }
 
     refusal set(std::string bytes, std::string_view px) override {

@@ -230,6 +230,15 @@ TEST_CASE("lease: another's placeholder is held: marked as waited for once, its 
     CHECK(again.bytes == waited(placeholder('a')));
 }
 
+TEST_CASE("lease and refresh: a TTL beyond what a double can hold is told rounded, as Lua does") {
+    scene s;
+    const std::int64_t long_ms = (std::int64_t{1} << 60) + 7;
+    s.put_there(value('a'), long_ms);
+    CHECK(s.lease('b').pttl_ms == long_ms - 7);
+    CHECK(read_refresh(s.run(refresh_command(s.key, name('b'), 300)))->pttl_ms == long_ms - 7);
+    CHECK(s.left() == long_ms);
+}
+
 TEST_CASE("lease: an earlier token of mine becomes the new one, and keeps its waiters") {
     for (const bool somebody_waits : {false, true}) {
         scene s;
