@@ -89,6 +89,26 @@ TEST_CASE("a server that is stopped saves what it is told to") {
     CHECK(server.ask({"GET", "k"}).text == "v");
 }
 
+TEST_CASE("a server can be met while it is loading") {
+    live_server server(server_kind::redis, {.config = {"save 3600 1", "key-load-delay 1000",
+                                                       "loading-process-events-interval-bytes 1024"}});
+    for (int i = 0; i < 200; ++i) server.ask({"SET", "k" + std::to_string(i), std::string(100, 'x')});
+    server.stop();
+    server.start_without_waiting();
+    std::string answer;
+    const auto until = std::chrono::steady_clock::now() + hang;
+    while (answer.empty() && std::chrono::steady_clock::now() < until) {
+        try {
+            answer = plain_connection::to_port(server.port()).ask({"GET", "k1"}).text;
+        } catch (const std::runtime_error&) { // it does not listen yet
+            std::this_thread::sleep_for(1ms);
+        }
+    }
+    CHECK(answer.starts_with("LOADING"));
+    server.wait_until_ready();
+    CHECK(server.ask({"DBSIZE"}).integer == 200);
+}
+
 TEST_CASE("a paused server stands still, and goes on") {
     live_server server(server_kind::valkey);
     plain_connection other = server.connect();
