@@ -6,7 +6,8 @@
 # a build, a crash or a time-out that fails counts as one. --quick is the stage dev only.
 #
 #   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the examples
-#   live     the same build against redis-server and valkey-server, started by the tests; both against the embedded store
+#   live     the same build against redis-server and valkey-server, started by the tests; both against the embedded store;
+#            a stampede of 50 processes on each
 #   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, fuzz, sim
 #   tsan     ThreadSanitizer: unit, stress (this compiles the tests with clang++-19, warnings are errors)
 #   sim      release build; 10,000 seeds of the simulator; the benchmarks, shortly; the stampede as in the demo
@@ -24,7 +25,7 @@ for word in "$@"; do
     --quick) stages+=(dev) ;;
     dev | live | asan | tsan | sim | clang | format) stages+=("$word") ;;
     *)
-      sed -n '4,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+      sed -n '4,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
       exit 2
       ;;
   esac
@@ -166,9 +167,11 @@ stage_dev() {
 }
 
 stage_live() {
-  compile dev "$(suite_targets live differential)" -DSTN_TESTS=ON || return
+  compile dev "$(suite_targets live differential) stampede" -DSTN_TESTS=ON || return
   suite dev live 900
   suite dev differential 600
+  STN_STAMPEDE=$root/build/dev/examples/stampede/stampede counted live stampede 120 \
+    bash "$root/packaging/stampede_servers.sh" --strategy both
 }
 
 stage_asan() {

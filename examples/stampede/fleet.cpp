@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cmath>
 #include <iostream>
-#include <memory>
 #include <thread>
+#include <utility>
 
 #include "arrivals.hpp"
+#include "callers.hpp"
 #include "handles.hpp"
-#include "tally.hpp"
+#include "opening.hpp"
 #include "text.hpp"
 
 // Who does what in here:
@@ -26,9 +25,6 @@
 //                     callers and source share two cores, waking threads is most of the work
 //   the source        calls back when an answer is due: stn_lease_fulfil, which gives it to
 //                     everybody who joined
-//
-// A caller is a number, the tag of its fetch. The fill of the load that began with it has the same
-// number and one bit more.
 
 namespace stampede {
 namespace {
@@ -37,16 +33,11 @@ using namespace std::chrono_literals;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
 constexpr std::size_t reader_count = 2;
-constexpr int hot_category = 7;
-constexpr std::string_view key = "category:7";
 // Fifty nodes on a few cores: a thread that waits for its turn is not a store that is down.
 constexpr const char* client_options = R"({"command_timeout": "5s"})";
-constexpr std::uint64_t fill_tag = std::uint64_t{1} << 63;
-constexpr auto head_start = 100ms;  // from the put to the first arrival
-constexpr auto burst_after = 20ms;  // from the expiry to a burst
-constexpr auto patience = 30s;      // beyond window and load, before a caller counts as lost
-constexpr auto rest = 500us;        // between two batches, of the driver and of each reader
-constexpr auto surely_after = 10ms; // this long after the expiry everybody sees it
+constexpr auto head_start = 100ms; // from the put to the first arrival
+constexpr auto patience = 30s;     // beyond window and load, before a caller counts as lost
+constexpr auto rest = 500us;       // between two batches, of the driver and of each reader
 
 Clock::duration to_clock(double ms) {
     return std::chrono::duration_cast<Clock::duration>(Milliseconds(ms));
@@ -66,8 +57,9 @@ class Fleet {
         : options_(options),
           strategy_(strategy),
           source_(source),
-          tally_(draw_arrivals(options.requests_for(strategy), static_cast<double>(options.window_ms), options.nodes,
-                               options.seed)) {
+          callers_(draw_arrivals(options.requests_for(strategy), static_cast<double>(options.window_ms), options.nodes,
+                                 options.seed),
+                   strategy, [&source](Callers::Done done) { source.query(hot_category, std::move(done)); }) {
         open();
     }
     ~Fleet() { close(); }
@@ -88,8 +80,8 @@ class Fleet {
         result.strategy = strategy_;
         result.nodes = options_.nodes;
         result.wanted = options_.requests;
-        result.requests = tally_.arrivals().size();
-        result.wall_ms = tally_.since_start_ms();
+        result.requests = callers_.arrivals().size();
+        result.wall_ms = callers_.tally().since_start_ms();
         result.expiry_ms = Milliseconds(expiry_ - start_).count();
         result.library = stats();
         result.asked_after_expiry =
@@ -97,11 +89,12 @@ class Fleet {
         result.every_node_asked = every_node_asked();
         forget();
         close(); // an answer that comes only now is one too many, or an error
-        result.leases = leases_;
-        result.refreshes = refreshes_;
-        result.revoked = revoked_;
+        result.leases = callers_.leases();
+        result.refreshes = callers_.refreshes();
+        result.revoked = callers_.revoked();
         count_queries(result);
-        tally_.into(result);
+        callers_.tally().into(result);
+        result.waiters = callers_.tally().latency(result.expiry_ms, callers_.first_load_ms());
         return result;
     }
 
@@ -109,66 +102,24 @@ class Fleet {
     // --- Opening and closing --------------------------------------------------------------------
 
     void open() {
-        make(control_);
-        for (Queue& queue : queues_) make(queue);
+        control_ = make_queue();
+        for (Queue& queue : queues_) queue = make_queue();
         std::string url = options_.store;
         std::string name = "stampede-" + std::string(strategy_.name);
         if (url.empty()) url = "memory://stampede-" + std::to_string(getpid()) + "-" + name;
-        std::string policy = policy_json();
+        std::string policy = policy_json(options_, strategy_);
         nodes_.resize(options_.nodes);
         for (std::size_t i = 0; i < nodes_.size(); ++i) {
             Node& node = nodes_[i];
             node.queue = queues_[i % queues_.size()].get();
-            check("the store cannot be opened", [&](stn_error** err) {
-                stn_client* client = nullptr;
-                int32_t status = stn_client_open(url.c_str(), client_options, &client, err);
-                node.client.reset(client);
-                return status;
-            });
-            check("the cache cannot be opened", [&](stn_error** err) {
-                stn_cache* cache = nullptr;
-                int32_t status =
-                    stn_cache_open(node.client.get(), name.data(), name.size(), policy.c_str(), &cache, err);
-                node.cache.reset(cache);
-                return status;
-            });
+            node.client = open_client(url, client_options);
+            node.cache = open_cache(node.client.get(), name, policy);
         }
         for (Node& node : nodes_) {
             check("the store is not ready",
                   [&](stn_error** err) { return stn_client_ready(node.client.get(), 5'000, control_.get(), 0, err); });
         }
-        for (std::size_t i = 0; i < nodes_.size(); ++i) await("the store is not ready");
-    }
-
-    static void make(Queue& queue) {
-        check("there is no queue", [&](stn_error** err) {
-            stn_queue* made = nullptr;
-            int32_t status = stn_queue_new(0, &made, err);
-            queue.reset(made);
-            return status;
-        });
-    }
-
-    // No jitter: the worst case is the subject here, one key gone at one moment. What a load
-    // writes outlives the run; the value that expires is put with a ttl of its own.
-    std::string policy_json() const {
-        auto flag = [](bool on) { return std::string(on ? "true" : "false"); };
-        std::string json = R"({"codec": "json", "jitter": 0, "ttl": "1h")";
-        if (strategy_.soft) json += R"(, "soft_ttl": "30m")";
-        json += R"(, "coalesce": )" + flag(strategy_.coalesce);
-        json += R"(, "fleet": )" + flag(strategy_.fleet);
-        json += R"(, "wait_ms": )" + std::to_string(10'000 + 2 * options_.load_ms) + "}";
-        return json;
-    }
-
-    // The next event of the control queue has to be DONE.
-    void await(const char* what) {
-        stn_event* raw = nullptr;
-        check(what, [&](stn_error** err) { return stn_queue_next(control_.get(), 10'000, &raw, err); });
-        Event event(raw);
-        if (stn_event_kind(raw) != STN_EVENT_DONE) {
-            throw Refused(std::string(what) + ": " + described(stn_event_status(raw), stn_event_error(raw)));
-        }
+        for (std::size_t i = 0; i < nodes_.size(); ++i) expect_done(control_.get(), "the store is not ready");
     }
 
     // Puts the value so that it expires, or goes soft, in the middle of the window, or just before
@@ -176,32 +127,23 @@ class Fleet {
     // on the source has another answer.
     void put() {
         std::string before = source_.peek(hot_category);
-        std::chrono::milliseconds until = head_start + std::chrono::milliseconds(options_.window_ms / 2);
-        // Soft expiry leaves far more than twice the load: the refresh has all the time it needs.
-        std::chrono::milliseconds margin = 10s + 3 * std::chrono::milliseconds(options_.load_ms);
-        std::int64_t ends_ms = until.count() + 1; // a store may count in whole ms: rather late than early
-        std::int64_t ttl_ms = strategy_.soft ? ends_ms + margin.count() : ends_ms;
-        std::int64_t soft_ttl_ms = strategy_.soft ? ends_ms : 0;
+        FirstValue value = first_value(options_, strategy_, head_start);
         for (int attempt = 1;; ++attempt) {
             Clock::time_point sent = Clock::now();
-            check("the first value cannot be put", [&](stn_error** err) {
-                return stn_cache_put(nodes_[0].cache.get(), nullptr, key.data(), key.size(), before.data(),
-                                     before.size(), STN_CODEC_DEFAULT, ttl_ms, soft_ttl_ms, 5'000, control_.get(), 0,
-                                     nullptr, err);
-            });
-            await("the first value cannot be put");
-            expiry_ = sent + until;
+            put_first(nodes_[0].cache.get(), before, value, control_.get());
+            expect_done(control_.get(), "the first value cannot be put");
+            expiry_ = sent + value.until;
             start_ = options_.burst() ? expiry_ + burst_after : sent + head_start;
             if (Clock::now() - sent < surely_after || attempt == 5) break;
         }
         source_.reprice(hot_category);
-        tally_.begin(start_, before, source_.peek(hot_category));
+        callers_.tally().begin(start_, before, source_.peek(hot_category));
     }
 
     // Leaves no key behind in a store that outlives this run. Its failure is not the subject.
     void forget() {
-        stn_cache_invalidate(nodes_[0].cache.get(), key.data(), key.size(), 0, 1'000, control_.get(), 0, nullptr,
-                             nullptr);
+        stn_cache_invalidate(nodes_[0].cache.get(), hot_key.data(), hot_key.size(), 0, 1'000, control_.get(), 0,
+                             nullptr, nullptr);
         stn_event* event = nullptr;
         stn_queue_next(control_.get(), 1'500, &event, nullptr);
         stn_event_free(event);
@@ -219,36 +161,26 @@ class Fleet {
     // --- The driver -----------------------------------------------------------------------------
 
     void drive(bool progress) {
-        const std::vector<Arrival>& arrivals = tally_.arrivals();
+        const std::vector<Arrival>& arrivals = callers_.arrivals();
         for (std::size_t next = 0; next < arrivals.size();) {
             std::this_thread::sleep_until(std::max(start_ + to_clock(arrivals[next].at_ms), Clock::now() + rest));
-            double now_ms = tally_.since_start_ms();
+            double now_ms = callers_.tally().since_start_ms();
             while (next < arrivals.size() && arrivals[next].at_ms <= now_ms) submit(next++);
             if (progress) show();
         }
     }
 
     void submit(std::size_t caller) {
-        Node& node = nodes_[tally_.arrivals()[caller].node];
+        Node& node = nodes_[callers_.arrivals()[caller].node];
         if (node.asked_ms < 0 && Clock::now() > expiry_ + surely_after) {
-            node.asked_ms = tally_.since_start_ms();
+            node.asked_ms = callers_.tally().since_start_ms();
         }
-        stn_event* now = nullptr;
-        stn_error* raw = nullptr;
-        auto flags = static_cast<std::uint32_t>(strategy_.soft ? STN_FETCH_REFRESH : 0);
-        int32_t status = stn_cache_fetch(node.cache.get(), nullptr, key.data(), key.size(), STN_DEFAULT_MS, flags,
-                                         nullptr, node.queue, caller, nullptr, &now, &raw);
-        Error error(raw);
-        if (status != STN_OK) {
-            tally_.error(caller, described(status, raw));
-        } else if (now) {
-            take(Event(now), node.queue);
-        }
+        callers_.submit(caller, node.cache.get(), node.queue);
     }
 
     void wait(bool progress) {
         Clock::time_point limit = start_ + patience + std::chrono::milliseconds(options_.window_ms + options_.load_ms);
-        while ((tally_.answered() < tally_.arrivals().size() || loads_open_ > 0) && Clock::now() < limit) {
+        while (!callers_.settled() && Clock::now() < limit) {
             if (progress) show();
             std::this_thread::sleep_for(1ms);
         }
@@ -259,86 +191,20 @@ class Fleet {
         Clock::time_point now = Clock::now();
         if (now - shown_ < 100ms) return;
         shown_ = now;
-        std::cerr << "\r\033[K" << strategy_.title << ": " << with_commas(tally_.answered()) << " of "
-                  << counted(tally_.arrivals().size(), "caller", "callers") << " answered, "
+        std::cerr << "\r\033[K" << strategy_.title << ": " << with_commas(callers_.tally().answered()) << " of "
+                  << counted(callers_.arrivals().size(), "caller", "callers") << " answered, "
                   << counted(source_.queries(), "query", "queries") << std::flush;
     }
 
-    // --- Events; on a reader, or inside submit --------------------------------------------------
+    // --- A reader -------------------------------------------------------------------------------
 
     void read(stn_queue* queue) {
-        std::array<stn_event*, 256> events{};
         for (;;) {
             std::size_t n = 0;
-            int32_t status = stn_queue_drain(queue, events.size(), -1, events.data(), &n, nullptr);
-            for (std::size_t i = 0; i < n; ++i) take(Event(events[i]), queue);
-            if (n > 0 && n < events.size()) std::this_thread::sleep_for(rest);
+            int32_t status = callers_.drain(queue, -1, n);
+            if (n > 0 && n < Callers::batch) std::this_thread::sleep_for(rest);
             if (status != STN_OK && status != STN_TIMEOUT) return; // closed and empty
         }
-    }
-
-    void take(Event event, stn_queue* queue) {
-        std::uint64_t tag = stn_event_tag(event.get());
-        switch (stn_event_kind(event.get())) {
-        case STN_EVENT_VALUE: value(event.get(), tag); break;
-        case STN_EVENT_LEASE:
-            ++leases_;
-            load(event.get(), tag, queue, true);
-            break;
-        case STN_EVENT_REFRESH:
-            ++refreshes_;
-            load(event.get(), tag, queue, false);
-            break;
-        case STN_EVENT_FILLED: filled(stn_event_status(event.get())); break;
-        case STN_EVENT_REVOKED: ++revoked_; break;
-        case STN_EVENT_ABSENT: tally_.error(tag, "absent: nobody ever said so"); break;
-        case STN_EVENT_ERROR: {
-            std::string text = described(stn_event_status(event.get()), stn_event_error(event.get()));
-            if (tag & fill_tag) {
-                filled(stn_event_status(event.get()));
-            } else {
-                tally_.error(tag, std::move(text));
-            }
-            break;
-        }
-        default: break; // a kind of a later version, not ours to judge
-        }
-    }
-
-    void value(const stn_event* event, std::uint64_t caller) {
-        std::size_t n = 0;
-        const void* bytes = stn_event_bytes(event, &n);
-        std::uint32_t flags = stn_event_flags(event);
-        tally_.value(caller, {static_cast<const char*>(bytes), n}, flags & STN_ANSWER_STALE,
-                     (flags & STN_ANSWER_SOURCE_MASK) == STN_SOURCE_FLIGHT, strategy_.soft);
-    }
-
-    // Takes the lease and asks the source. A caller who got LEASE has its answer from itself; for
-    // a REFRESH nobody waits.
-    void load(stn_event* event, std::uint64_t caller, stn_queue* queue, bool waited_for) {
-        std::shared_ptr<stn_lease> lease(stn_event_take_lease(event), stn_lease_free);
-        if (!lease) {
-            tally_.fault("an event without the lease that it announced");
-            return;
-        }
-        ++loads_open_;
-        source_.query(hot_category, [=, this](const std::string& answer) {
-            if (first_load_ms_ < 0) first_load_ms_ = tally_.since_start_ms();
-            if (waited_for) tally_.loaded_by_itself(caller, answer);
-            stn_error* raw = nullptr;
-            int32_t status =
-                stn_lease_fulfil(lease.get(), answer.data(), answer.size(), STN_CODEC_DEFAULT, STN_DEFAULT_MS,
-                                 STN_DEFAULT_MS, 0, queue, fill_tag | caller, nullptr, &raw);
-            Error error(raw);
-            if (status == STN_OK) return; // FILLED will follow
-            tally_.fault("fulfil: " + described(status, raw));
-            --loads_open_;
-        });
-    }
-
-    void filled(int32_t status) {
-        tally_.fill(status == STN_OK ? "stored" : stn_status_name(status));
-        --loads_open_;
     }
 
     // --- Counting -------------------------------------------------------------------------------
@@ -364,7 +230,7 @@ class Fleet {
 
     // Did every node ask in the first half of the first load? Then each must have missed.
     bool every_node_asked() const {
-        double limit_ms = first_load_ms_ - static_cast<double>(options_.load_ms) / 2;
+        double limit_ms = callers_.first_load_ms() - static_cast<double>(options_.load_ms) / 2;
         return std::all_of(nodes_.begin(), nodes_.end(),
                            [&](const Node& node) { return node.asked_ms >= 0 && node.asked_ms < limit_ms; });
     }
@@ -372,28 +238,20 @@ class Fleet {
     void count_queries(Result& result) const {
         Source::Counts counts = source_.counts();
         result.queries = counts.queries;
+        result.executed = counts.executed;
         result.peak = counts.peak;
         std::vector<double> begun_ms;
         for (Clock::time_point begun : counts.begun) {
             begun_ms.push_back(Milliseconds(begun - start_).count());
         }
-        result.bucket_ms = bucket_ms();
-        result.timeline = tally_.timeline(result.bucket_ms, begun_ms);
-    }
-
-    // The same for all strategies: 20 ms (5 in a burst), wider where the run takes so long that
-    // there would be more than 80.
-    double bucket_ms() const {
-        auto window_ms = static_cast<double>(options_.window_ms);
-        double expected_ms = std::max(window_ms, window_ms / 2 + static_cast<double>(options_.load_ms));
-        double finest_ms = options_.burst() ? 5 : 20;
-        return finest_ms * std::max(1.0, std::ceil(expected_ms / 80 / finest_ms));
+        result.bucket_ms = options_.bucket_ms();
+        result.timeline = callers_.tally().timeline(result.bucket_ms, begun_ms);
     }
 
     const Options& options_;
     const Strategy strategy_;
     Source& source_;
-    Tally tally_;
+    Callers callers_;
     Clock::time_point start_;  // the first caller may arrive
     Clock::time_point expiry_; // of the value that was put
     Clock::time_point shown_;  // the last progress line; the driver's
@@ -402,12 +260,6 @@ class Fleet {
     std::array<Queue, reader_count> queues_;
     std::vector<Node> nodes_;
     std::vector<std::thread> readers_;
-
-    std::atomic<std::uint64_t> leases_{0};
-    std::atomic<std::uint64_t> refreshes_{0};
-    std::atomic<std::uint64_t> revoked_{0};
-    std::atomic<std::int64_t> loads_open_{0}; // asked, and not filled yet
-    std::atomic<double> first_load_ms_{-1};   // when the first load was done
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <iostream>
 #include <numeric>
 
@@ -22,13 +23,16 @@ A fleet of nodes serves one cached answer out of an SQLite database. The cached 
 the middle of the run. Each strategy is the same program with other switches; for each the source
 itself counts the queries that reach it.
 
-  --store URL       the store the nodes share; default: an embedded one, made for this run.
-                    memory://name names it; redis:// needs a library that can speak to Redis
+  --store URL       the store the nodes share; default: an embedded one, made for this run;
+                    memory://name names it. With redis://, rediss:// or unix:// each node is a
+                    process of its own, and the server's own counts are held against the library's
+  --ca FILE         rediss://: whom to trust (what the system trusts)
   --nodes N         clients, each a node of its own with its own cache; 1 to 500 (50)
   --requests N      callers in all, spread over the nodes; 1 to 10000000 (100000)
   --load-ms N       how long one query takes; 1 to 30000 (300)
   --arrive HOW      a duration from 100ms to 60s: callers arrive at random over it, and the key
-                    expires at half time; or burst: all at one moment, just after expiry (1s)
+                    expires at half time; spread is 1s; or burst: all at one moment, just after
+                    the expiry (1s)
   --strategy NAMES  all, or some of these, with commas (all)
                       none     each caller for itself: no single-flight, no lease
                       lease    a lease for the fleet, but no single-flight in a node
@@ -39,18 +43,19 @@ itself counts the queries that reach it.
                     program with it; 0 = no cap (2000)
   --lease-cap N     at most so many callers for lease, where each polls the store for itself;
                     0 = no cap (20000)
+  --runs N          all of it so many times, with a summary; 1 to 1000 (1)
   --seed N          the arrivals are drawn from this number (1)
   --json            print one JSON object in place of the table
-  --svg FILE        draw the run as a chart
+  --svg FILE        draw the run, or the last one, as a chart
   --help, --version
 
 Exit status: 0 every promise was kept; 1 one was broken; 2 the command line is wrong; 3 it could
 not be run (the store, or a file). Latency is printed, never judged.
 )";
 
-constexpr std::array<std::string_view, 13> names{"--store",    "--nodes",    "--requests", "--load-ms",   "--arrive",
-                                                 "--strategy", "--none-cap", "--seed",     "--lease-cap", "--json",
-                                                 "--svg",      "--help",     "--version"};
+constexpr std::array<std::string_view, 15> names{"--store",     "--ca",     "--runs",     "--nodes",    "--requests",
+                                                 "--load-ms",   "--arrive", "--strategy", "--none-cap", "--seed",
+                                                 "--lease-cap", "--json",   "--svg",      "--help",     "--version"};
 
 // Levenshtein.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -93,6 +98,7 @@ std::uint64_t number(const std::string& name, const std::string& text, std::uint
 
 std::uint64_t window(const std::string& text) {
     if (text == "burst") return 0;
+    if (text == "spread") return 1'000;
     std::int64_t ms = 0;
     if (stn_duration_parse(text.c_str(), &ms, nullptr) != STN_OK || ms < 100 || ms > 60'000) {
         throw BadOption("--arrive takes a duration from 100ms to 60s, such as 1s, or burst, not '" + text + "'");
@@ -134,6 +140,18 @@ std::string Options::window() const {
     return std::to_string(whole ? window_ms / 1'000 : window_ms) + (whole ? " s" : " ms");
 }
 
+// 20 ms (5 in a burst), wider where the run takes so long that there would be more than 80.
+double Options::bucket_ms() const {
+    auto whole_ms = static_cast<double>(window_ms);
+    double expected_ms = std::max(whole_ms, whole_ms / 2 + static_cast<double>(load_ms));
+    double finest_ms = burst() ? 5 : 20;
+    return finest_ms * std::max(1.0, std::ceil(expected_ms / 80 / finest_ms));
+}
+
+bool Options::processes() const {
+    return store.starts_with("redis://") || store.starts_with("rediss://") || store.starts_with("unix://");
+}
+
 std::uint64_t Options::requests_for(const Strategy& strategy) const {
     std::uint64_t cap = strategy.cap == Strategy::Cap::bare    ? none_cap
                         : strategy.cap == Strategy::Cap::lease ? lease_cap
@@ -157,6 +175,10 @@ std::optional<Options> parse(const std::vector<std::string>& words) {
         };
         if (name == "--store") {
             options.store = store(value());
+        } else if (name == "--ca") {
+            options.ca = value();
+        } else if (name == "--runs") {
+            options.runs = number(name, value(), 1, 1'000);
         } else if (name == "--nodes") {
             options.nodes = number(name, value(), 1, 500);
         } else if (name == "--requests") {

@@ -27,9 +27,9 @@ Promise answers(const Result& result) {
 }
 
 Promise agreement(const Result& result) {
-    return {result.queries == result.library.loads,
-            "the source was asked " + counted(result.queries, "query", "queries") + ", the library says " +
-                counted(result.library.loads, "load", "loads")};
+    return {result.queries == result.library.loads && result.queries == result.executed,
+            "the source was asked " + counted(result.queries, "query", "queries") + ", SQLite ran " +
+                with_commas(result.executed) + ", the library says " + counted(result.library.loads, "load", "loads")};
 }
 
 Promise queries(const Result& result) {
@@ -75,6 +75,23 @@ Promise one_lease(const Result& result) {
             text + ", one flight for each node"};
 }
 
+Promise commands(const Result& result) {
+    const ServerCounts& counts = result.server->counts;
+    std::string text = "the library says " + counted(result.library.commands, "command", "commands") + ", the server " +
+                       with_commas(counts.sent()) + ": " + counted(counts.plain(), "GET", "GETs") + " and " +
+                       counted(counts.scripts, "script", "scripts");
+    if (!result.server->alone) return {true, text + " (not judged: others use this server)"};
+    return {counts.sent() == result.library.commands, text};
+}
+
+Promise nothing_left(const Result& result) {
+    const KeysLeft& keys = result.server->keys;
+    std::string text = "in the store " + counted(keys.found, "key was", "keys were") + " left, ";
+    text += keys.without_ttl == 0 ? "all with a TTL" : with_commas(keys.without_ttl) + " without a TTL";
+    text += keys.undeleted == 0 ? ", and deleted" : "; " + with_commas(keys.undeleted) + " could not be deleted";
+    return {keys.found > 0 && keys.without_ttl == 0 && keys.undeleted == 0, text};
+}
+
 } // namespace
 
 std::vector<Promise> judge(const Result& result) {
@@ -83,6 +100,10 @@ std::vector<Promise> judge(const Result& result) {
     if (strategy.coalesce || strategy.fleet) promises.push_back(queries(result));
     if (strategy.coalesce && strategy.fleet) {
         promises.push_back(strategy.soft ? nobody_waited(result) : one_lease(result));
+    }
+    if (result.server) {
+        promises.push_back(commands(result));
+        promises.push_back(nothing_left(result));
     }
     return promises;
 }

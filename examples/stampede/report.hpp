@@ -10,9 +10,12 @@
 namespace stampede {
 
 // For people: a heading, one row as each strategy ends, then the promises.
-void print_heading(std::ostream& out, const Options& options);
+// `server`: what a server calls itself, or nothing.
+void print_heading(std::ostream& out, const Options& options, const std::string& server);
 void print_row(std::ostream& out, const Result& result);
-void print_promises(std::ostream& out, const std::vector<Result>& results);
+void print_promises(std::ostream& out, const Options& options, const std::vector<Result>& results);
+// Of several runs; of one, nothing.
+void print_summary(std::ostream& out, const Options& options, const std::vector<Result>& results);
 
 // For programs: all of it in one object.
 void print_json(std::ostream& out, const Options& options, const std::vector<Result>& results);

@@ -65,8 +65,11 @@ expect "a number out of range is named, with the range" 2 "from 1 to 500" --node
 expect "a wrong arrival is named, with the valid ones" 2 "or burst" --arrive soon
 expect "a missing value is named" 2 "--load-ms needs a value" --load-ms
 expect "a chart that cannot be written is told at once" 3 "cannot be written" --svg "$folder/none/chart.svg"
-expect "a store that it cannot speak to is told" 3 "unsupported" --store "redis://user:secret@127.0.0.1:6379/0"
+expect "a store that it cannot speak to is told" 3 "unsupported" --store "redis+cluster://user:secret@127.0.0.1:6379"
 check "without the password" bash -c '! grep -q secret "$1"' _ "$folder/out"
+expect "so is a server that is not there" 3 "cannot be asked" --store "redis://user:secret@127.0.0.1:1/0"
+check "without the password either" bash -c '! grep -q secret "$1"' _ "$folder/out"
+expect "runs are counted" 0 "2 of 2 runs kept every promise" "${small[@]}" --strategy both --runs 2
 expect "help" 0 "--strategy NAMES" --help
 
 echo "$passed passed, $failed failed"

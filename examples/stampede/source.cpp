@@ -1,150 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "source.hpp"
 
-#include <sqlite3.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <random>
-#include <stdexcept>
 #include <utility>
 
 namespace stampede {
-namespace {
 
-// The folder is this process's own, and made anew.
-std::filesystem::path make_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stampede-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) {
-        throw std::runtime_error("no temporary folder could be made at " + pattern);
-    }
-    return pattern;
-}
-
-constexpr const char* schema = R"(
-    CREATE TABLE category (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-    CREATE TABLE product (
-        id INTEGER PRIMARY KEY,
-        category INTEGER NOT NULL REFERENCES category (id),
-        name TEXT NOT NULL,
-        price_cents INTEGER NOT NULL,
-        stock INTEGER NOT NULL);
-    CREATE INDEX product_by_category ON product (category);
-)";
-
-// One row of a category page: an index, a join and an aggregate over some 500 products.
-constexpr const char* summary = R"(
-    SELECT json_object('category', c.name, 'products', count(*), 'cheapest', min(p.price_cents),
-                       'dearest', max(p.price_cents), 'mean', round(avg(p.price_cents), 2),
-                       'in_stock', sum(p.stock > 0), 'worth', sum(p.price_cents * p.stock))
-    FROM product p JOIN category c ON c.id = p.category
-    WHERE p.category = ?1
-)";
-
-struct Freed {
-    void operator()(sqlite3* db) const { sqlite3_close(db); }
-    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Statement = std::unique_ptr<sqlite3_stmt, Freed>;
-
-} // namespace
-
-// One connection, used by one thread at a time.
-class Source::Database {
-  public:
-    explicit Database(const std::filesystem::path& file) {
-        sqlite3* opened = nullptr;
-        int code = sqlite3_open(file.c_str(), &opened);
-        db_.reset(opened);
-        if (code != SQLITE_OK) fail("open the catalogue");
-        run("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF");
-        run(schema);
-        fill();
-        summary_ = prepare(summary);
-    }
-
-    std::string answer(int category) {
-        std::lock_guard lock(mutex_);
-        std::string text;
-        sqlite3_bind_int(summary_.get(), 1, category);
-        if (sqlite3_step(summary_.get()) == SQLITE_ROW) {
-            const void* bytes = sqlite3_column_blob(summary_.get(), 0);
-            int size = sqlite3_column_bytes(summary_.get(), 0);
-            if (bytes) text.assign(static_cast<const char*>(bytes), static_cast<std::size_t>(size));
-        }
-        sqlite3_reset(summary_.get());
-        return text;
-    }
-
-    void reprice(int category) {
-        std::lock_guard lock(mutex_);
-        Statement update = prepare("UPDATE product SET price_cents = price_cents + 100 WHERE category = ?1");
-        sqlite3_bind_int(update.get(), 1, category);
-        step(update.get());
-    }
-
-  private:
-    void fill() {
-        run("BEGIN");
-        Statement category = prepare("INSERT INTO category VALUES (?1, ?2)");
-        for (int id = 1; id <= categories; ++id) {
-            sqlite3_bind_int(category.get(), 1, id);
-            bind_name(category.get(), 2, "category " + std::to_string(id));
-            step(category.get());
-        }
-        std::mt19937 random(7);
-        Statement product = prepare("INSERT INTO product VALUES (?1, ?2, ?3, ?4, ?5)");
-        for (int id = 1; id <= rows; ++id) {
-            sqlite3_bind_int(product.get(), 1, id);
-            sqlite3_bind_int(product.get(), 2, 1 + id % categories);
-            bind_name(product.get(), 3, "product " + std::to_string(id));
-            sqlite3_bind_int(product.get(), 4, static_cast<int>(99 + random() % 50'000));
-            sqlite3_bind_int(product.get(), 5, static_cast<int>(random() % 40));
-            step(product.get());
-        }
-        run("COMMIT");
-    }
-
-    [[noreturn]] void fail(const std::string& what) {
-        throw std::runtime_error("SQLite could not " + what + ": " + sqlite3_errmsg(db_.get()));
-    }
-
-    void run(const char* sql) {
-        if (sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail("run SQL");
-    }
-
-    Statement prepare(const char* sql) {
-        sqlite3_stmt* statement = nullptr;
-        if (sqlite3_prepare_v2(db_.get(), sql, -1, &statement, nullptr) != SQLITE_OK) {
-            fail("prepare a statement");
-        }
-        return Statement(statement);
-    }
-
-    static void bind_name(sqlite3_stmt* statement, int column, const std::string& name) {
-        sqlite3_bind_text(statement, column, name.data(), static_cast<int>(name.size()), SQLITE_TRANSIENT);
-    }
-
-    void step(sqlite3_stmt* statement) {
-        if (sqlite3_step(statement) != SQLITE_DONE) fail("write");
-        sqlite3_reset(statement);
-    }
-
-    std::mutex mutex_;
-    std::unique_ptr<sqlite3, Freed> db_;
-    Statement summary_;
-};
-
-Source::Source(std::chrono::milliseconds load) : load_(load), folder_(make_folder()) {
-    try {
-        database_ = std::make_unique<Database>(folder_ / "catalogue.db");
-        thread_ = std::thread([this] { serve(); });
-    } catch (...) {
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
-        throw;
-    }
-}
+Source::Source(std::chrono::milliseconds load) : load_(load), thread_([this] { serve(); }) {}
 
 Source::~Source() {
     {
@@ -153,9 +15,6 @@ Source::~Source() {
     }
     changed_.notify_one();
     thread_.join();
-    database_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
 }
 
 void Source::query(int category, Done done) {
@@ -168,16 +27,18 @@ void Source::query(int category, Done done) {
 }
 
 std::string Source::peek(int category) {
-    return database_->answer(category);
+    return catalogue_.peek(category);
 }
 
 void Source::reprice(int category) {
-    database_->reprice(category);
+    catalogue_.reprice(category);
 }
 
 Source::Counts Source::counts() const {
     std::lock_guard lock(mutex_);
-    return counts_;
+    Counts counts = counts_;
+    counts.executed = catalogue_.answered() - executed_before_;
+    return counts;
 }
 
 std::uint64_t Source::queries() const {
@@ -194,6 +55,7 @@ void Source::reset() {
     finish();
     std::lock_guard lock(mutex_);
     counts_ = {};
+    executed_before_ = catalogue_.answered();
 }
 
 void Source::serve() {
@@ -216,7 +78,7 @@ void Source::serve() {
             ++counts_.queries;
             counts_.peak = std::max(counts_.peak, ++running_);
             lock.unlock();
-            std::string answer = database_->answer(asked.category);
+            std::string answer = catalogue_.answer(asked.category);
             due_.push_back({begun + load_, std::move(answer), std::move(asked.done)});
             lock.lock();
         } else if (stop_ && due_.empty()) {

@@ -5,20 +5,19 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "catalogue.hpp"
+
 namespace stampede {
 
 using Clock = std::chrono::steady_clock;
 
-// The database that the crowd would trample: a catalogue in an SQLite file in a folder of its own,
-// gone with this object.
+// The database that the crowd would trample, with a thread that serves it.
 //
 // A query runs its SQL at once, on the source's one thread, and its answer is due load_ms after the
 // SQL began: a slow query, or a database far away, that keeps no thread of the client waiting. All
@@ -29,9 +28,6 @@ using Clock = std::chrono::steady_clock;
 // were running at one moment (each from its SQL to its due time).
 class Source {
   public:
-    static constexpr int rows = 10'000;
-    static constexpr int categories = 20;
-
     explicit Source(std::chrono::milliseconds load);
     ~Source();
     Source(const Source&) = delete;
@@ -50,6 +46,7 @@ class Source {
 
     struct Counts {
         std::uint64_t queries = 0;
+        std::uint64_t executed = 0;           // the same by SQLite's own count
         std::uint64_t peak = 0;               // most running at one moment
         std::vector<Clock::time_point> begun; // when each query began
     };
@@ -69,23 +66,21 @@ class Source {
         std::string answer;
         Done done;
     };
-    class Database;
-
     void serve();
 
     const std::chrono::milliseconds load_;
-    const std::filesystem::path folder_;
-    std::unique_ptr<Database> database_; // locks itself
+    Catalogue catalogue_;
 
     mutable std::mutex mutex_;
     std::condition_variable changed_; // something was asked, or stop_
     std::condition_variable idle_;
-    std::deque<Asked> asked_;   // mutex_
-    std::size_t open_ = 0;      // mutex_; asked and not answered yet
-    Counts counts_;             // mutex_
-    std::uint64_t running_ = 0; // mutex_
-    bool stop_ = false;         // mutex_
-    std::deque<Due> due_;       // the source's thread only
+    std::deque<Asked> asked_;           // mutex_
+    std::size_t open_ = 0;              // mutex_; asked and not answered yet
+    Counts counts_;                     // mutex_
+    std::uint64_t executed_before_ = 0; // mutex_
+    std::uint64_t running_ = 0;         // mutex_
+    bool stop_ = false;                 // mutex_
+    std::deque<Due> due_;               // the source's thread only
     std::thread thread_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace stampede {
@@ -18,6 +20,12 @@ double percentile(const std::vector<float>& sorted, double share) {
 }
 
 } // namespace
+
+Latency latency_of(std::vector<float> latencies_ms) {
+    std::sort(latencies_ms.begin(), latencies_ms.end());
+    return {latencies_ms.size(), percentile(latencies_ms, 0.5), percentile(latencies_ms, 0.99),
+            percentile(latencies_ms, 1)};
+}
 
 Tally::Tally(std::vector<Arrival> arrivals) : arrivals_(std::move(arrivals)), callers_(arrivals_.size()) {}
 
@@ -85,12 +93,52 @@ void Tally::into(Result& result) const {
         result.errors = errors_;
         result.fills = fills_;
     }
-    std::vector<float> sorted;
-    for (const Caller& caller : callers_) {
-        if (caller.answers > 0) sorted.push_back(caller.latency_ms);
+    result.latency = latency(-1, std::numeric_limits<double>::infinity());
+}
+
+Latency Tally::latency(double from_ms, double to_ms) const {
+    std::vector<float> latencies;
+    for (std::size_t i = 0; i < callers_.size(); ++i) {
+        bool due = arrivals_[i].at_ms >= from_ms && arrivals_[i].at_ms < to_ms;
+        if (due && callers_[i].answers > 0) latencies.push_back(callers_[i].latency_ms);
     }
-    std::sort(sorted.begin(), sorted.end());
-    result.latency = {percentile(sorted, 0.5), percentile(sorted, 0.99), percentile(sorted, 1)};
+    return latency_of(std::move(latencies));
+}
+
+nlohmann::json Tally::told() const {
+    std::lock_guard lock(mutex_);
+    nlohmann::json answers = nlohmann::json::array();
+    nlohmann::json latencies = nlohmann::json::array();
+    for (const Caller& caller : callers_) {
+        answers.push_back(caller.answers.load());
+        latencies.push_back(caller.latency_ms);
+    }
+    return {{"answered", answered_.load()},
+            {"repeated", repeated_.load()},
+            {"wrong", wrong_.load()},
+            {"old", old_.load()},
+            {"stale", stale_.load()},
+            {"loaded", loaded_.load()},
+            {"errors", errors_},
+            {"fills", fills_},
+            {"answers", std::move(answers)},
+            {"latencies", std::move(latencies)}};
+}
+
+void Tally::hear(const nlohmann::json& told, const std::vector<std::size_t>& numbers) {
+    std::lock_guard lock(mutex_);
+    answered_ += told.at("answered").get<std::uint64_t>();
+    repeated_ += told.at("repeated").get<std::uint64_t>();
+    wrong_ += told.at("wrong").get<std::uint64_t>();
+    old_ += told.at("old").get<std::uint64_t>();
+    stale_ += told.at("stale").get<std::uint64_t>();
+    loaded_ += told.at("loaded").get<std::uint64_t>();
+    for (const auto& [text, count] : told.at("errors").items()) errors_[text] += count.get<std::uint64_t>();
+    for (const auto& [text, count] : told.at("fills").items()) fills_[text] += count.get<std::uint64_t>();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        callers_[numbers[i]].answers += told.at("answers").at(i).get<std::uint32_t>();
+        callers_[numbers[i]].latency_ms = told.at("latencies").at(i).get<float>();
+    }
 }
 
 std::vector<Bucket> Tally::timeline(double bucket_ms, const std::vector<double>& queries_ms) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "source.hpp"
 
 namespace stampede {
+
+Latency latency_of(std::vector<float> latencies_ms);
 
 // What each caller got, and when. A caller is a number; its slot is written by whoever brings the
 // answer, and read when all threads are at rest. A caller's latency counts from the moment it was
@@ -36,6 +39,12 @@ class Tally {
     std::uint64_t answered() const { return answered_; }
     double since_start_ms() const;
 
+    // At rest: what one process knows of its callers, for the process that has all of them. `numbers`: which
+    // of its callers they are. Throws nlohmann::json::exception if `told` is not what another Tally told.
+    nlohmann::json told() const;
+    void hear(const nlohmann::json& told, const std::vector<std::size_t>& numbers);
+    // At rest: of the callers who were due in this time and have an answer.
+    Latency latency(double from_ms, double to_ms) const;
     // At rest: everything a Result holds about callers.
     void into(Result& result) const;
     // At rest: the run in buckets of time, for the chart.
