@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t most_watched = 4;
 constexpr mono_ms solo_patience_ms = 100;
-constexpr mono_ms company_ms = 2; // who had to yield leaves the work to the loop for so long
+constexpr mono_ms company_ms = 20; // who had to yield, or found somebody at work, leaves the work to the loop for so long
 
 } // namespace
 
@@ -184,7 +184,12 @@ void loop::work_until(function_ref<bool()> answered) noexcept {
     while (!answered()) {
         const mono_ms now = time_->now_ms();
         std::unique_lock lock(turn_mutex_, std::defer_lock);
-        if (now < company_until_.load() || !lock.try_lock()) {
+        if (now < company_until_.load()) {
+            ring();
+            return;
+        }
+        if (!lock.try_lock()) {
+            company_until_.store(now + company_ms);
             ring();
             return;
         }

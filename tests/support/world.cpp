@@ -2,6 +2,7 @@
 #include "support/world.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -25,12 +26,14 @@ load::load(world& in, host& by, std::shared_ptr<lease> what, std::uint64_t tag)
       host_(&by),
       held_(std::move(what)),
       tag_(tag) {
+    if (!held_) throw std::logic_error("the event carries no lease");
     held_->mark_taken();
 }
 
 std::uint32_t load::answer(outcome what, bool told) {
-    const bool hears = told && !host_->queue->closed();
-    const auto answered = held_->answer(std::move(what), {hears ? host_->queue : nullptr, tag_ | fill_tag});
+    lease::filled_to told_to{nullptr, tag_ | fill_tag};
+    if (told && !host_->queue->closed()) told_to.home = host_->queue;
+    const auto answered = held_->answer(std::move(what), told_to);
     CHECK(answered);
     world_->settle();
     return answered ? answered->shared : 0;
