@@ -67,7 +67,7 @@ int32_t stn_client_ready(stn_client* client, int64_t deadline_ms, stn_queue* q, 
         client_core& core = *client->handle->core;
         const mono_ms now = core.time.now_ms();
         const mono_ms until = add_ms(now, deadline_ms < 0 ? core.settings.connect_timeout_ms : deadline_ms);
-        loop::errand task([&core, home = q->q, tag, until](mono_ms) { core.ready.ask(home, tag, until); });
+        errand task([&core, home = q->q, tag, until](mono_ms) { core.ready.ask(home, tag, until); });
         promised word(q->q.get());
         if (!core.turns.post(std::move(task))) return fail(status::closed, "the client is closed");
         word.stands();

@@ -31,8 +31,6 @@ std::shared_ptr<const key_names> cache::names_of(std::string_view key) const {
     n->cache = state_->name;
     n->key = key;
     n->store_key = value_key(n->prefix, n->cache, key);
-    n->wake.channel = wake_channel(n->prefix, key);
-    n->wake.tail = wake_tail(n->store_key);
     return n;
 }
 
@@ -166,7 +164,7 @@ result<std::uint64_t> cache::refetch(const call& c, const outcome& undecodable) 
     }
     if (!undecodable.retried) return enter(c, fill_mode::refetch, undecodable.generation, policy.coalesce);
     client_core& core = *owner_->core;
-    loop::errand news([&core, state = state_](mono_ms) {
+    errand news([&core, state = state_](mono_ms) {
         if (std::exchange(state->version_told, true)) return;
         core.tell(notice::version, status::undecodable,
                   "cache \"" + state->name + "\" holds values of two formats: raise its version");
@@ -191,7 +189,7 @@ result<std::uint64_t> cache::change(const call& c, writes::request what) {
     r->cache = state_;
     r->names = names_of(c.key);
     r->policy = c.policy ? c.policy : policy_;
-    loop::errand task([&core, r](mono_ms at) {
+    errand task([&core, r](mono_ms at) {
         core.fetches.detached(r->cache->space, r->names->store_key, at);
         core.changes.begin(std::move(*r), at);
     });

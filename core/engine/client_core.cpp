@@ -201,9 +201,8 @@ stat_block client_core::stats() const {
 
 // ---- the end
 
-loop::errand client_core::word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home,
-                                        std::uint64_t tag) {
-    return loop::errand([this, deadline_ms, home = std::move(home), tag](mono_ms now) {
+errand client_core::word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag) {
+    return errand([this, deadline_ms, home = std::move(home), tag](mono_ms now) {
         if (home) closers_.push_back({home, tag});
         const mono_ms until = add_ms(now, deadline_ms);
         if (!close_begun_ || until < close_until_) {
@@ -216,7 +215,7 @@ loop::errand client_core::word_of_close(std::int64_t deadline_ms, std::shared_pt
     });
 }
 
-bool client_core::begin_close(loop::errand word) noexcept {
+bool client_core::begin_close(errand word) noexcept {
     closing_.store(true);
     return turns.post(std::move(word));
 }

@@ -48,9 +48,8 @@ class client_core final : public turned, public wire_listener, public std::enabl
     // DONE; null: nobody wants to know.
     void begin_close(std::int64_t deadline_ms, const std::shared_ptr<event_queue>& home, std::uint64_t tag);
     // The same in two steps, of which the second needs no memory. False: it is closed already.
-    [[nodiscard]] loop::errand word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home,
-                                             std::uint64_t tag);
-    bool begin_close(loop::errand word) noexcept;
+    [[nodiscard]] errand word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag);
+    bool begin_close(errand word) noexcept;
     // Nobody can begin anything any more: ends, silently, with what is still running.
     void close_when_idle();
     [[nodiscard]] bool closing() const noexcept { return closing_.load(); }
@@ -147,7 +146,7 @@ class client_handle {
     const std::shared_ptr<client_core> core;
 
   private:
-    loop::errand word_of_close_;
+    errand word_of_close_;
 };
 
 } // namespace stn

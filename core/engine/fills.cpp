@@ -456,10 +456,12 @@ void fill_run::finish(mono_ms now) {
     done_ = true;
     const bool again = mode_ == fill_mode::force && !core_.closed() && !core_.flights->unlist_if_empty(flight_);
     if (!again) {
-        core_.mail(core_.flights->take_all(flight_),
-                   outcome_error(fail(core_.closed() ? status::closed : status::internal,
-                                      "the flight ended without an answer", names_->key)),
-                   now);
+        if (auto left = core_.flights->take_all(flight_); !left.empty()) {
+            core_.mail(std::move(left),
+                       outcome_error(fail(core_.closed() ? status::closed : status::internal,
+                                          "the flight ended without an answer", names_->key)),
+                       now);
+        }
     }
     if (filled_to_.home) filled(core_.closed() ? status::closed : status::lost, now);
     drop_slot(now);

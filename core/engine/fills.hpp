@@ -176,7 +176,7 @@ class fills {
 
     client_core& core_;
     std::unordered_map<std::uint64_t, std::shared_ptr<fill_run>> runs_;
-    std::unordered_multimap<std::string, std::uint64_t> by_key_;
+    std::unordered_multimap<std::string_view, std::uint64_t> by_key_; // the store keys of the runs
     struct spare_token {
         token which;
         mono_ms until;

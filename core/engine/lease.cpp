@@ -67,7 +67,7 @@ std::optional<lease::answered> lease::answer(outcome how, const filled_to& told)
     owned->payload = owned->storage;
     answered out{owned, 0};
     promised news(told.home.get());
-    loop::errand result([run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
+    errand result([run = run_, shared_how = out.how, told](mono_ms at) { run->loaded(shared_how, told, at); });
 
     bool first = false;
     bool posted = false;

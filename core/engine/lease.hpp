@@ -71,7 +71,7 @@ class lease {
     const std::uint64_t within_;
     const bool leased_;
     const outcome_ptr fallback_; // for those who joined, better than an error
-    loop::errand word_of_end_;   // given up; moved away by who sets answered_
+    errand word_of_end_;         // given up; moved away by who sets answered_
     std::atomic<mono_ms> read_at_{-1};
     std::atomic<bool> taken_{false};
     std::atomic<bool> answered_{false};

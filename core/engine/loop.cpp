@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::size_t most_watched = 4;
 constexpr mono_ms solo_patience_ms = 100;
-constexpr mono_ms company_ms = 20; // who had to yield, or found somebody at work, leaves the work to the loop for so long
+constexpr mono_ms company_ms =
+    20; // who had to yield, or found somebody at work, leaves the work to the loop for so long
 
 } // namespace
 
@@ -100,7 +101,7 @@ bool loop::inbox_empty() {
 bool loop::post_for_help(errand e) noexcept {
     const std::lock_guard lock(inbox_mutex_);
     if (inbox_shut_) return false;
-    inbox_.splice(inbox_.end(), e.of_);
+    inbox_.add(std::move(e));
     return true;
 }
 
@@ -233,8 +234,7 @@ void loop::run(mono_ms now, extent how) {
             batch_.swap(inbox_);
             asked_ = false;
         }
-        for (task& t : batch_) t(now);
-        batch_.clear();
+        batch_.run_all(now);
         owner_.on_turn(now);
         while (timer* t = timers.pop(now)) {
             t->due(now);

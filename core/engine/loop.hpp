@@ -2,8 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <list>
+#include <concepts>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -12,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/function_ref.hpp"
+#include "engine/errand.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/timer_queue.hpp"
 #include "engine/transport.hpp"
@@ -80,29 +80,16 @@ class turned {
 
 class loop final : public time_listener {
   public:
-    using task = std::function<void(mono_ms now)>;
-
-    // A task in its envelope: making one may run out of memory, posting it may not.
-    class errand {
-      public:
-        errand() = default;
-        explicit errand(task t) { of_.push_back(std::move(t)); }
-
-      private:
-        friend class loop;
-        std::list<task> of_;
-    };
-
     loop(std::shared_ptr<clock> time, turned& owner);
     ~loop() override;
 
-    // From any thread. The task runs under the turn lock, in order of posting. False: the loop has
-    // ended, and the task will not run.
+    // From any thread. The errand runs under the turn lock, in order of posting. False: the loop has
+    // ended, and the errand will not run.
     bool post(errand e) noexcept;
-    bool post(task t) { return post(errand(std::move(t))); }
+    template <std::invocable<mono_ms> Do> bool post(Do what) { return post(errand(std::move(what))); }
     // The same, by somebody who calls `help` or `ring` next.
     bool post_for_help(errand e) noexcept;
-    bool post_for_help(task t) { return post_for_help(errand(std::move(t))); }
+    template <std::invocable<mono_ms> Do> bool post_for_help(Do what) { return post_for_help(errand(std::move(what))); }
     // A turn, please, though there is nothing to post.
     void ask() noexcept;
     // Turns once if nobody else does; else rings the loop.
@@ -149,10 +136,10 @@ class loop final : public time_listener {
     turned& owner_;
     std::mutex turn_mutex_;
     std::mutex inbox_mutex_;
-    std::list<task> inbox_;   // inbox_mutex_
+    errand_list inbox_;       // inbox_mutex_
     bool inbox_shut_ = false; // inbox_mutex_
     bool asked_ = false;      // inbox_mutex_
-    std::list<task> batch_;   // turn_mutex_
+    errand_list batch_;       // turn_mutex_
     std::unique_ptr<bell> loop_bell_;
     std::unique_ptr<bell> work_bell_;
     std::atomic<bool> parked_{false};

@@ -24,15 +24,13 @@ void wire::send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id,
         return;
     }
     totals_.add(stat::commands);
-    const command_seq seq = next_seq_++;
-    if (sink) asked_.emplace(seq, asked{std::move(sink), id, takes_or_writes(cmd)});
-    link_.submit(seq, std::move(cmd), now);
+    link_.submit(expect({std::move(sink), id, takes_or_writes(cmd)}), std::move(cmd), now);
 }
 
 void wire::listen(std::string_view prefix, mono_ms now) {
     if (std::exchange(listening_, true)) return;
     for (std::uint64_t i = 0; i < wake_channels; ++i) {
-        link_.submit(next_seq_++, subscribe_command(std::string(prefix) + ":w:" + std::to_string(i)), now);
+        link_.submit(expect({}), subscribe_command(std::string(prefix) + ":w:" + std::to_string(i)), now);
     }
 }
 
@@ -65,9 +63,28 @@ void wire::settle(const transport_event& e, bool wanted, mono_ms now) {
     if (t.alert && (std::exchange(alerted_, alerted_ | bit) & bit) == 0) listener_.on_alert(why, e.answer.text);
 }
 
+command_seq wire::expect(asked who) {
+    if (who.sink) ++in_flight_;
+    asked_.push_back(std::move(who));
+    return first_asked_ + asked_.size() - 1;
+}
+
 bool wire::wanted(command_seq seq) const {
-    const auto it = asked_.find(seq);
-    return it == asked_.end() || !it->second.only_if_awaited || it->second.sink->awaits(it->second.id);
+    const std::size_t at = seq - first_asked_; // before the first it wraps, and is past the end too
+    if (at >= asked_.size() || !asked_[at].sink) return true;
+    return !asked_[at].only_if_awaited || asked_[at].sink->awaits(asked_[at].id);
+}
+
+wire::asked wire::take(command_seq seq) {
+    const std::size_t at = seq - first_asked_;
+    if (at >= asked_.size()) return {};
+    asked out = std::exchange(asked_[at], {});
+    if (out.sink) --in_flight_;
+    while (!asked_.empty() && !asked_.front().sink) {
+        asked_.pop_front();
+        ++first_asked_;
+    }
+    return out;
 }
 
 void wire::poll(mono_ms now) {
@@ -79,12 +96,9 @@ void wire::poll(mono_ms now) {
     while (link_.poll(e, now)) {
         switch (e.what) {
         case transport_event::kind::reply: {
-            const auto it = asked_.find(e.seq);
-            settle(e, it != asked_.end(), now);
-            if (it == asked_.end()) break;
-            asked a = std::move(it->second);
-            asked_.erase(it);
-            a.sink->replied(a.id, e.how, std::move(e.answer), now);
+            const asked who = take(e.seq);
+            settle(e, who.sink != nullptr, now);
+            if (who.sink) who.sink->replied(who.id, e.how, std::move(e.answer), now);
             break;
         }
         case transport_event::kind::message:

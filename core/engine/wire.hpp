@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/random.hpp"
@@ -71,16 +71,18 @@ class wire {
     [[nodiscard]] mono_ms next_ms() const { return refused_.empty() ? link_.next_ms() : 0; }
     [[nodiscard]] server_ms server_time(mono_ms now) { return link_.server_time(now); }
     [[nodiscard]] bool down() const noexcept { return breaker_.open(); }
-    [[nodiscard]] std::size_t in_flight() const noexcept { return asked_.size(); }
+    [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
 
   private:
     struct asked {
-        std::shared_ptr<reply_sink> sink;
-        std::uint32_t id;
+        std::shared_ptr<reply_sink> sink; // null: nobody wants the reply, or has it
+        std::uint32_t id = 0;
         bool only_if_awaited = false; // it takes or writes something: run late it would do harm
     };
     void settle(const transport_event& e, bool wanted, mono_ms now);
     void opened(bool now_open);
+    [[nodiscard]] command_seq expect(asked who);
+    [[nodiscard]] asked take(command_seq seq);
     [[nodiscard]] bool wanted(command_seq seq) const;
 
     transport& link_;
@@ -88,10 +90,11 @@ class wire {
     counters& totals_;
     wire_listener& listener_;
     breaker breaker_;
-    command_seq next_seq_ = 1;
     bool listening_ = false;
     std::uint32_t alerted_ = 0; // refusals told since the connection stands, a bit each
-    std::unordered_map<command_seq, asked> asked_;
+    std::deque<asked> asked_;   // one for each command since `first_asked_`; those at the front that are done leave
+    command_seq first_asked_ = 1;
+    std::size_t in_flight_ = 0;
     std::vector<asked> refused_;
 };
 

@@ -84,7 +84,8 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         core_.commands.send(make(now), shared_from_this(), attempt_, false, now);
         if (what_.what == request::kind::erase) {
             const wake_message news{wake_kind::invalidated, {}, what_.names->store_key, {}};
-            core_.commands.send(publish_command(what_.names->wake.channel, encode_wake(news)), nullptr, 0, false, now);
+            core_.commands.send(publish_command(what_.names->wake().channel, encode_wake(news)), nullptr, 0, false,
+                                now);
         }
     }
 
@@ -92,7 +93,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         const std::string& key = what_.names->store_key;
         switch (what_.what) {
         case request::kind::erase: break;
-        case request::kind::mark_stale: return mark_stale_command(key, core_.chance.make_token(), what_.names->wake);
+        case request::kind::mark_stale: return mark_stale_command(key, core_.chance.make_token(), what_.names->wake());
         case request::kind::put: {
             const outcome& v = *what_.value;
             const auto life = schedule::jittered(v.ttl_ms, v.soft_ttl_ms, what_.policy->jitter, core_.chance);
@@ -102,7 +103,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
             e.created = core_.commands.server_time(now);
             e.soft_at = life.soft_ms > 0 ? e.created + life.soft_ms : never_soft;
             e.payload = v.payload;
-            return put_command(key, encode(e), life.hard_ms, what_.names->wake);
+            return put_command(key, encode(e), life.hard_ms, what_.names->wake());
         }
         }
         return del_command(key);

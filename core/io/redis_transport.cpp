@@ -232,10 +232,13 @@ void redis_transport::turn(mono_ms now) {
 }
 
 bool redis_transport::poll(transport_event& out, mono_ms now) {
-    if (told_.empty()) turn(now);
-    if (told_.empty()) return false;
-    out = std::move(told_.front());
-    told_.pop_front();
+    if (heard_of_ == told_.size()) {
+        told_.clear();
+        heard_of_ = 0;
+        turn(now);
+        if (told_.empty()) return false;
+    }
+    out = std::move(told_[heard_of_++]);
     return true;
 }
 
@@ -248,7 +251,7 @@ std::span<watched> redis_transport::watch() {
 
 mono_ms redis_transport::next_ms() const {
     if (closed_) return forever_ms;
-    if (!told_.empty()) return 0;
+    if (heard_of_ != told_.size()) return 0;
     mono_ms at = std::min(commands_.next_ms(), messages_.next_ms());
     if (messages_.up()) at = std::min(at, listening_at_);
     if (!commands_.up()) return at;

@@ -109,7 +109,8 @@ class redis_transport final : public transport {
     redis_link commands_;
     redis_link messages_;
     std::function<bool(command_seq)> wanted_;
-    std::deque<transport_event> told_;
+    std::vector<transport_event> told_;
+    std::size_t heard_of_ = 0;    // of them, by `poll`
     std::deque<waiting> waiting_; // for the first connection
     std::deque<pending> sent_;
     batching batches_;

@@ -79,9 +79,12 @@ void fill_machine::handle(fill_input in, mono_ms now, server_ms server_now, draw
 }
 
 bool fill_machine::poll(fill_output& out) {
-    if (out_.empty()) return false;
-    out = std::move(out_.front());
-    out_.pop_front();
+    if (told_ == out_.size()) {
+        out_.clear();
+        told_ = 0;
+        return false;
+    }
+    out = std::move(out_[told_++]);
     return true;
 }
 
@@ -214,6 +217,7 @@ void fill_machine::answer_error(error why) {
 
 fill_output& fill_machine::emit(fill_output::kind what) {
     if (what == fill_output::kind::drop_slot) has_slot_ = false;
+    if (out_.capacity() == 0) out_.reserve(4); // a hit has no more at one time
     fill_output& out = out_.emplace_back();
     out.what = what;
     return out;

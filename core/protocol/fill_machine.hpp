@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include "base/random.hpp"
 #include "protocol/command.hpp"
 #include "protocol/commands.hpp"
+#include "protocol/keys.hpp"
 #include "protocol/outcome.hpp"
 #include "protocol/policy.hpp"
 #include "protocol/reply.hpp"
@@ -79,7 +79,9 @@ struct key_names {
     std::string cache;
     std::string key;       // the user's
     std::string store_key; // P:v:...
-    wake_target wake;
+
+    // Where scripts tell of this key. Made when it is needed, which for a hit is never.
+    [[nodiscard]] wake_target wake() const { return {wake_channel(prefix, key), wake_tail(store_key), false}; }
 };
 
 struct fill_setup {
@@ -261,7 +263,8 @@ class fill_machine final : public fill_port {
 
     fill_setup setup_;
     state state_ = state::idle;
-    std::deque<fill_output> out_;
+    std::vector<fill_output> out_;
+    std::size_t told_ = 0; // of them, by `poll`
     std::uint32_t next_id_ = 0;
 
     pending primary_; // look, lease, generation lease or fill

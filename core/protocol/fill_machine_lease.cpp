@@ -272,7 +272,7 @@ void fill_machine::abandon(marker_kind marker, std::string_view text, turn& t) {
     } else {
         marker = marker_kind::none;
     }
-    emit_send(abandon_command(setup_.names->store_key, marker, bytes, px, setup_.names->wake, all), false);
+    emit_send(abandon_command(setup_.names->store_key, marker, bytes, px, setup_.names->wake(), all), false);
     for (const token& one : all) {
         if (std::ranges::find(spares_, one) != spares_.end()) continue;
         emit_spare(one);

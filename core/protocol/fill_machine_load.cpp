@@ -131,7 +131,7 @@ void fill_machine::send_stored(turn& t) {
         emit(fill_output::kind::filled).why = status::lost;
         finish();
     } else {
-        ask(asked::put, put_command(setup_.names->store_key, filled_envelope_, filled_px_, setup_.names->wake), false,
+        ask(asked::put, put_command(setup_.names->store_key, filled_envelope_, filled_px_, setup_.names->wake()), false,
             t);
     }
 }
@@ -152,8 +152,8 @@ void fill_machine::tell_filled(status how, const reply& r) {
 
 void fill_machine::send_fill(turn& t) {
     const token& expected = form_ == lease_form::generation ? generation_ : token_;
-    ask(asked::fill, fill_command(setup_.names->store_key, expected, filled_envelope_, filled_px_, setup_.names->wake),
-        false, t);
+    ask(asked::fill,
+        fill_command(setup_.names->store_key, expected, filled_envelope_, filled_px_, setup_.names->wake()), false, t);
 }
 
 void fill_machine::on_put(delivery how, const reply& r, turn& t) {

@@ -117,8 +117,8 @@ TEST_CASE("an errand made before is posted without memory, and runs in order") {
     idle owner;
     loop turns(std::make_shared<manual_clock>(), owner);
     std::string ran;
-    loop::errand first([&](mono_ms) { ran += 'a'; });
-    loop::errand second([&](mono_ms) { ran += 'b'; });
+    errand first([&](mono_ms) { ran += 'a'; });
+    errand second([&](mono_ms) { ran += 'b'; });
     const bool asked = short_of_memory([&] {
         turns.post(std::move(first));
         turns.post(std::move(second));

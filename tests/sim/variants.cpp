@@ -110,7 +110,7 @@ class late_grant final : public probe {
             e.created = in.load->created;
             e.delta_ms = in.load->delta_ms;
             e.payload = in.load->payload;
-            add(fill_command(setup_.names->store_key, *late_, encode(e), setup_.policy->ttl_ms, setup_.names->wake),
+            add(fill_command(setup_.names->store_key, *late_, encode(e), setup_.policy->ttl_ms, setup_.names->wake()),
                 own_ids);
         }
         return true;

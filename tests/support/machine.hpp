@@ -222,8 +222,6 @@ class fill_bench {
         n->cache = "c";
         n->key = "k";
         n->store_key = value_key(n->prefix, n->cache, n->key);
-        n->wake.channel = wake_channel(n->prefix, n->key);
-        n->wake.tail = wake_tail(n->store_key);
         names = n;
         fill_setup s;
         s.mode = mode;
