@@ -194,28 +194,33 @@ void redis_transport::commands_side::on_up(std::optional<server_ms> server_now, 
     of_.alive_at_ = now + schedule::keep_alive_ms;
     of_.told_down_ = false;
     of_.tell_connection(transport_event::kind::connected, {});
-    for (auto& w : std::exchange(of_.waiting_, {})) of_.submit(w.seq, std::move(w.cmd), now);
+    for (std::size_t n = of_.waiting_.size(); n > 0 && !of_.waiting_.empty(); --n) {
+        waiting w = std::move(of_.waiting_.front());
+        of_.waiting_.pop_front();
+        of_.submit(w.seq, std::move(w.cmd), now);
+    }
 }
 
-void redis_transport::commands_side::on_down(const error& why, bool stood, mono_ms now) {
-    of_.end_all(now);
+void redis_transport::commands_side::on_down(const error& why, bool stood, mono_ms) {
+    of_.end_all();
     const bool news = stood || !of_.told_down_;
     of_.told_down_ = true;
     of_.tell_connection(news ? transport_event::kind::disconnected : transport_event::kind::not_connected, why);
 }
 
 // Nothing is sent again: what became of these commands, only who asked can find out.
-void redis_transport::end_all(mono_ms) {
-    std::size_t certainly_not = batches_.unsent();
+void redis_transport::end_all() {
+    const std::size_t certainly_not = batches_.unsent();
     batches_.reset();
-    std::deque<pending> all = std::exchange(sent_, {});
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        const pending& p = all[i];
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+        const pending& p = sent_[i];
         if (p.what != pending::kind::plain && p.what != pending::kind::script) continue;
-        const bool left = all.size() - i > certainly_not;
+        const bool left = sent_.size() - i > certainly_not;
         tell(p.seq, left ? delivery::lost : delivery::not_sent);
     }
-    for (const auto& w : std::exchange(waiting_, {})) tell(w.seq, delivery::not_sent);
+    sent_.clear();
+    for (const waiting& w : waiting_) tell(w.seq, delivery::not_sent);
+    waiting_.clear();
 }
 
 void redis_transport::turn(mono_ms now) {
@@ -347,7 +352,7 @@ void redis_transport::close() {
     if (std::exchange(closed_, true)) return;
     commands_.close(true);
     messages_.close(false);
-    end_all(now_);
+    end_all();
     for (auto& [name, c] : channels_) {
         if (const command_seq asked = std::exchange(c.asked, 0); asked != 0) tell(asked, delivery::lost);
     }

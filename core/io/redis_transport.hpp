@@ -97,7 +97,7 @@ class redis_transport final : public transport {
     void hear_message(reply& r);
     void confirm(const std::string& name);
     void subscribe();
-    void end_all(mono_ms now);
+    void end_all();
     void tell(command_seq seq, delivery how, reply r = {});
     void tell_connection(transport_event::kind what, const error& why);
     void note_time(server_ms server_now, std::int64_t round_trip_us, mono_ms now);

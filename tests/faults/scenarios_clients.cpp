@@ -74,7 +74,16 @@ void open_broken(trial& t) {
 }
 
 void open_nowhere(trial& t) {
-    open_with(t, "redis://someone:secret@nowhere:6379/0", nullptr, STN_UNSUPPORTED);
+    open_with(t, "redis+cluster://someone:secret@nowhere:6379", nullptr, STN_UNSUPPORTED);
+}
+
+void open_redis(trial& t) {
+    stn_client* made = nullptr;
+    t.make(
+        "stn_client_open", [&](stn_error** err) { return stn_client_open("redis://127.0.0.1:1/3", "{}", &made, err); },
+        [&] { return made == nullptr; });
+    const client_handle client(made);
+    CHECK(stn_client_close(made, 0, nullptr) == STN_OK);
 }
 
 void ready(trial& t) {
@@ -200,6 +209,7 @@ constexpr std::array all{
     scenario{"stn_client_open", "with an option that there is not", open_wrongly},
     scenario{"stn_client_open", "with an option of the wrong type", open_broken},
     scenario{"stn_client_open", "on a store that there is not", open_nowhere},
+    scenario{"stn_client_open", "on a Redis that is not there", open_redis},
     scenario{"stn_client_ready", "", ready},
     scenario{"stn_client_close", "with a lease out and a caller waiting", close},
     scenario{"stn_client_close_begin", "", close_begin},

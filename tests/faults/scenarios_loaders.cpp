@@ -11,7 +11,8 @@
 // A caller of get_or_load may turn the loop itself. Here it never finds it free, so that only what
 // belongs to the call itself runs out of memory.
 static int asked_to_help = 0; // by this thread
-extern "C" void __wrap__ZN3stn4loop4helpEv(stn::loop* of) {
+extern "C" void __wrap__ZN3stn4loop10work_untilENS_12function_refIFbvEEE(stn::loop* of,
+                                                                         stn::function_ref<bool()> /*answered*/) {
     ++asked_to_help;
     of->ring();
 }
