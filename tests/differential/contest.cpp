@@ -127,8 +127,7 @@ void contest::compare(step s) {
 }
 
 void contest::walk(const std::string& key) {
-    memory_.set_time(real_.now());
-    step s = choose(key, memory_.look(key), true);
+    step s = choose(key, memory_.look(key), true); // as it was when the last command ran
     if (s.what.what == verb::subscribe) ++subscribed_;
     compare(s);
     if (subscribed_ < subscribed_at_most) return;

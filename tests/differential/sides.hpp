@@ -118,6 +118,7 @@ class real_side {
     test::plain_connection blind_;
     test::plain_connection first_;
     std::optional<test::plain_connection> second_;
+    bool second_hears_ = false;
 };
 
 // Empty: they agree. Times may differ by `tolerance_ms`.
