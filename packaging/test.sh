@@ -9,7 +9,8 @@
 #   live     the same build against redis-server and valkey-server, started by the tests; both against the embedded store;
 #            a stampede of 50 processes on each
 #   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, fuzz, sim
-#   tsan     ThreadSanitizer: unit, stress (this compiles the tests with clang++-19, warnings are errors)
+#   tsan     ThreadSanitizer: unit, stress, many threads on a real server (this compiles the tests with clang++-19,
+#            warnings are errors)
 #   sim      release build; 10,000 seeds of the simulator; the benchmarks, shortly; the stampede as in the demo
 #   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
 #   format   clang-format changes nothing
@@ -25,7 +26,7 @@ for word in "$@"; do
     --quick) stages+=(dev) ;;
     dev | live | asan | tsan | sim | clang | format) stages+=("$word") ;;
     *)
-      sed -n '4,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+      sed -n '4,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
       exit 2
       ;;
   esac
@@ -189,6 +190,7 @@ stage_tsan() {
   compile tsan tests/all || return
   suite tsan unit 300
   suite tsan stress 480
+  suite tsan live 240 --source-file="*many_threads*"
 }
 
 stage_sim() {
@@ -260,7 +262,7 @@ stage=install
 failed=0
 install_packages "${packages[@]}" || failed=1
 bash "$root/packaging/bootstrap_hiredis.sh" || failed=1
-if [[ " ${stages[*]} " == *" live "* ]]; then
+if [[ " ${stages[*]} " =~ \ (live|tsan)\  ]]; then
   find_servers || failed=1
 fi
 record install packages 0 "$failed" "$SECONDS"
