@@ -20,8 +20,9 @@
 
 // One node of a fleet: a process with a client, a cache, a queue and its share of the callers, written as a
 // program with an event loop would be. Two threads: this one, which sleeps on the queue's descriptor and the way
-// to the coordinator, and the client's own. After each round it rests, so that one wake-up serves all
-// that came meanwhile: where fifty processes share a few cores, waking threads is most of the work.
+// to the coordinator, and the client's own. It lets in the callers of the last few milliseconds together, who
+// have waited for it since they were due: where fifty processes share a few cores, waking threads is most of the
+// work.
 //
 // The source is far: a query goes to the coordinator, and its answer comes back.
 
@@ -30,7 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto rest = 1ms;
+constexpr auto rest = 3ms;
 
 Clock::time_point at_ns(std::int64_t ns) {
     return Clock::time_point(std::chrono::nanoseconds(ns));
@@ -70,7 +71,7 @@ class Node {
     void run() {
         open(await());
         while (!closed_) {
-            sleep();
+            sleep_on({up_.fd(), queue_fd_}, next_round());
             if (!up_.listen()) return; // there is no coordinator any more
             while (auto message = up_.next()) hear(*message);
             if (closed_ || !callers_) continue;
@@ -187,26 +188,23 @@ class Node {
         return start_ + std::chrono::duration_cast<Clock::duration>(at);
     }
 
-    void sleep() {
-        if (std::exchange(busy_, false)) std::this_thread::sleep_for(rest);
-        sleep_on({up_.fd(), queue_fd_}, next_arrival());
+    Clock::time_point next_round() const {
+        return more_to_come() ? std::max(next_arrival(), submitted_ + rest) : Clock::time_point::max();
     }
 
     void submit() {
-        if (!more_to_come()) return;
+        Clock::time_point now = Clock::now();
+        if (now < next_round()) return;
+        submitted_ = now;
         double now_ms = callers_->tally().since_start_ms();
-        if (asked_ms_ < 0 && Clock::now() > surely_expired_ && next_arrival() <= Clock::now()) asked_ms_ = now_ms;
+        if (asked_ms_ < 0 && now > surely_expired_) asked_ms_ = now_ms;
         while (more_to_come() && callers_->arrivals()[next_].at_ms <= now_ms) {
             callers_->submit(next_++, cache_.get(), queue_.get());
-            busy_ = true;
         }
     }
 
     void take() {
-        for (std::size_t n = 1; n > 0;) {
-            callers_->drain(queue_.get(), 0, n);
-            if (n > 0) busy_ = true;
-        }
+        for (std::size_t n = 1; n > 0;) callers_->drain(queue_.get(), 0, n);
     }
 
     // --- What a crowd costs without a store ------------------------------------------------------
@@ -256,13 +254,13 @@ class Node {
     std::uint64_t asked_ = 0;
 
     Clock::time_point start_;
+    Clock::time_point submitted_;
     Clock::time_point surely_expired_;
     stn_stats before_{};
     double cpu_before_ms_ = 0;
     double asked_ms_ = -1; // when it first asked after the expiry
     std::size_t next_ = 0; // caller
     bool started_ = false;
-    bool busy_ = false; // there was something to do in this round
     bool told_ = false; // that every caller has its answer
     bool closed_ = false;
 };
