@@ -16,6 +16,13 @@ bool takes_or_writes(const command& cmd) {
            cmd.script == script_id::put;
 }
 
+constexpr std::size_t most_last_words = 10'000;
+
+bool lets_go(const command& cmd) {
+    if (cmd.what == verb::del) return true;
+    return cmd.what == verb::script && (cmd.script == script_id::abandon || cmd.script == script_id::release);
+}
+
 } // namespace
 
 void wire::send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id, bool gated, mono_ms now) {
@@ -24,7 +31,10 @@ void wire::send(command cmd, std::shared_ptr<reply_sink> sink, std::uint32_t id,
         return;
     }
     totals_.add(stat::commands);
-    link_.submit(expect({std::move(sink), id, takes_or_writes(cmd)}), std::move(cmd), now);
+    const bool again = lets_go(cmd) && (!sink || !sink->awaits(id)) && last_words_.size() < most_last_words;
+    const command_seq seq = expect({std::move(sink), id, takes_or_writes(cmd)});
+    if (again) last_words_.emplace(seq, cmd);
+    link_.submit(seq, std::move(cmd), now);
 }
 
 void wire::listen(std::string_view prefix, mono_ms now) {
@@ -37,6 +47,18 @@ void wire::listen(std::string_view prefix, mono_ms now) {
 void wire::silent(mono_ms now) {
     totals_.add(stat::commands_lost);
     opened(breaker_.failed(now, chance_));
+}
+
+void wire::settle_last_word(const transport_event& e) {
+    if (last_words_.empty()) return;
+    const auto it = last_words_.find(e.seq);
+    if (it == last_words_.end()) return;
+    if (e.how != delivery::answered && unsaid_.size() < most_last_words) unsaid_.push_back(std::move(it->second));
+    last_words_.erase(it);
+}
+
+void wire::say_last_words(mono_ms now) {
+    for (command& cmd : std::exchange(unsaid_, {})) send(std::move(cmd), nullptr, 0, false, now);
 }
 
 void wire::opened(bool now_open) {
@@ -96,6 +118,7 @@ void wire::poll(mono_ms now) {
     while (link_.poll(e, now)) {
         switch (e.what) {
         case transport_event::kind::reply: {
+            settle_last_word(e);
             const asked who = take(e.seq);
             settle(e, who.sink != nullptr, now);
             if (who.sink) who.sink->replied(who.id, e.how, std::move(e.answer), now);
@@ -110,6 +133,7 @@ void wire::poll(mono_ms now) {
             alerted_ = 0;
             if (breaker_.succeeded()) listener_.on_breaker(false);
             listener_.on_connection(e.what, status::ok, e.payload, now);
+            say_last_words(now);
             break;
         case transport_event::kind::disconnected:
         case transport_event::kind::not_connected:

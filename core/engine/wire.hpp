@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/random.hpp"
@@ -45,6 +46,10 @@ class wire_listener {
 };
 
 // Commands out, replies back to who asked, the breaker in between. Under the turn lock.
+//
+// What lets go of something (an abandon, a release, the deletion behind a put that was lost) and is nobody's
+// to send again is kept until it was answered: if its connection ends first, it goes out on the next one.
+// Each such command is idempotent, and finds nothing when somebody else was there meanwhile.
 class wire {
   public:
     wire(transport& link, draws& chance, counters& totals, wire_listener& who)
@@ -80,6 +85,8 @@ class wire {
         bool only_if_awaited = false; // it takes or writes something: run late it would do harm
     };
     void settle(const transport_event& e, bool wanted, mono_ms now);
+    void settle_last_word(const transport_event& e);
+    void say_last_words(mono_ms now);
     void opened(bool now_open);
     [[nodiscard]] command_seq expect(asked who);
     [[nodiscard]] asked take(command_seq seq);
@@ -96,6 +103,8 @@ class wire {
     command_seq first_asked_ = 1;
     std::size_t in_flight_ = 0;
     std::vector<asked> refused_;
+    std::unordered_map<command_seq, command> last_words_; // on their way
+    std::vector<command> unsaid_;                         // for the next connection
 };
 
 } // namespace stn

@@ -72,6 +72,25 @@ TEST_CASE("a put whose reply is lost is `uncertain`, is not sent again, and a de
     }
 }
 
+TEST_CASE("the deletion behind a lost put goes out on the next connection, if its own has ended") {
+    world w(1, plain);
+    host& h = w.at(0);
+    w.link(0).next(script_id::put, fate::lose_reply);
+    call& c = h.put("apple", "new");
+    w.link(0).cut();
+    w.settle();
+    CHECK(c.code() == status::uncertain);
+    CHECK(w.stored_value("apple") == "new");
+    w.link(0).mend();
+    w.settle();
+    CHECK(w.stored("apple") == std::nullopt);
+    w.link(0).clear_log();
+    w.link(0).cut();
+    w.link(0).mend();
+    w.settle();
+    CHECK(w.link(0).count(verb::del) == 0); // it was answered: that is the end of it
+}
+
 TEST_CASE("a put that was certainly not applied says so, and deletes nothing") {
     world w(1, plain);
     host& h = w.at(0);
