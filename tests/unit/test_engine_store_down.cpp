@@ -323,6 +323,21 @@ TEST_CASE("after a cut the client looks again as soon as messages flow") {
     CHECK(c.took_ms() == 10);
 }
 
+TEST_CASE("a lease that was granted on a connection that ended is let go of on the next one") {
+    world w(2);
+    w.link(0).next(script_id::lease, fate::lose_reply);
+    call& c = w.at(0).fetch("apple");
+    w.link(0).cut();
+    w.settle();
+    REQUIRE(c.leads());
+    CHECK(w.stored("apple")->kind == entry_kind::placeholder);
+    c.take().fulfil("red");
+    w.link(0).mend();
+    w.settle();
+    CHECK(w.stored("apple") == std::nullopt);
+    CHECK(w.at(1).fetch("apple").leads()); // at once
+}
+
 TEST_CASE("connection changes are told, once each") {
     world w;
     host& h = w.at(0);
