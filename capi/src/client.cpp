@@ -122,7 +122,7 @@ int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q, uint64
         STN_TRY(check_handle(client, "client"));
         STN_TRY(check_handle(q, "q"));
         if (client->handle->core->closing()) return fail(status::closed, "the client is closed");
-        client->handle->core->told.watch(q->q, mask, tag);
+        client->handle->core->watch(q->q, mask, tag);
         return no_failure;
     });
 }

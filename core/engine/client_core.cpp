@@ -92,6 +92,14 @@ void client_core::on_alert(refusal why, std::string_view server_text) {
     tell(notice::log, t.means, std::string(t.text) + " (" + std::string(loggable(server_text)) + ")");
 }
 
+void client_core::watch(const std::shared_ptr<event_queue>& home, std::uint32_t mask, std::uint64_t tag) {
+    errand late([this, home](mono_ms) {
+        for (auto& t : told.catch_up(home.get())) turns.out.add(std::move(t.home), std::move(t.what));
+    });
+    told.watch(home, mask, tag);
+    turns.post(std::move(late));
+}
+
 void client_core::tell(notice what, status code, const std::string& text) {
     for (auto& t : told.tell(what, code, text)) turns.out.add(std::move(t.home), std::move(t.what));
 }

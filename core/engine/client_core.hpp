@@ -66,6 +66,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     [[nodiscard]] stat_block stats() const;
 
     // Under the turn lock.
+    void watch(const std::shared_ptr<event_queue>& home, std::uint32_t mask, std::uint64_t tag);
     void tell(notice what, status code, const std::string& text);
 
     // What an op left behind when its caller was taken out.

@@ -353,6 +353,27 @@ TEST_CASE("connection changes are told, once each") {
     CHECK(h.notices[1].tag == 9);
 }
 
+TEST_CASE("who watches later than the trouble began is told of it, once, while it lasts") {
+    world w;
+    host& h = w.at(0);
+    w.link(0).cut();
+    w.settle();
+    constexpr auto mask = static_cast<std::uint32_t>(notice::connection);
+    w.core(0).watch(h.queue, mask, 9);
+    w.settle();
+    REQUIRE(h.notices.size() == 1);
+    CHECK(h.notices[0].code == status::unavailable);
+    CHECK(h.notices[0].tag == 9);
+    w.advance(5'000);
+    w.link(0).mend();
+    w.settle();
+    REQUIRE(h.notices.size() == 2);
+    CHECK(h.notices[1].code == status::ok);
+    w.core(0).watch(h.queue, mask, 9);
+    w.settle();
+    CHECK(h.notices.size() == 2);
+}
+
 TEST_CASE("a fill whose reply is lost is sent again and counts as stored, if it was") {
     world w;
     call& c = w.at(0).fetch("apple");

@@ -340,9 +340,10 @@ enum stn_notice {
 
 /*
  * Subscribes a queue to the client's notices: NOTICE events with this tag, stn_event_reason one of the bits of mask,
- * the text in stn_event_bytes, each condition told once. This is not an operation: it has no terminal event and ends
- * with the client, the queue, or mask 0. One subscription per client and queue; another call replaces mask and tag.
- * At most 1,000 unread notices are kept per queue, newer ones are dropped. Does not block; any thread.
+ * the text in stn_event_bytes, each condition told once; a connection or breaker that is in trouble already is told
+ * now. This is not an operation: it has no terminal event and ends with the client, the queue, or mask 0. One
+ * subscription per client and queue; another call replaces mask and tag. At most 1,000 unread notices are kept per
+ * queue, newer ones are dropped. Does not block; any thread.
  * Codes: ok, closed, any. Since 0.1.
  */
 STN_API int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q, uint64_t tag,
