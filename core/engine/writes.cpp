@@ -35,7 +35,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         if (done_ || id != attempt_) return;
         reply_by_ = forever_ms;
         last_ = how;
-        answer_ = std::move(r);
+        if (how == delivery::answered) answer_ = std::move(r);
         const refusal why = how == delivery::answered ? classify(answer_) : refusal::none;
         if (how == delivery::answered && why == refusal::none) {
             succeed(now);
@@ -156,8 +156,9 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
 
     void give_up(mono_ms now) {
         error why = fail(status::unavailable, "the store cannot be reached", what_.names->key);
-        if (last_ == delivery::answered) {
-            why = refused_by_store(answer_, what_.names->key);
+        const bool refused = classify(answer_) != refusal::none;
+        if (last_ == delivery::answered || (refused && last_ == delivery::not_sent && !may_have_applied_)) {
+            why = refused_by_store(answer_, what_.names->key); // what it said last tells more than that it is away
         } else if (may_have_applied_ || last_ == delivery::lost) {
             why.code = status::uncertain;
             why.message = "the store did not answer: it may have been applied or not";

@@ -313,6 +313,18 @@ TEST_CASE("a put that is refused to the end ends within its deadline, and says w
     CHECK(w.link(0).count(verb::del) == 0);
 }
 
+TEST_CASE("a put that was refused, and then found the store away, tells the refusal") {
+    world w;
+    host& h = w.at(0);
+    w.link(0).next(script_id::put, fate::refuse, 1, "READONLY You can't write against a read only replica.");
+    w.link(0).next(script_id::put, fate::not_sent, -1);
+    call& c = h.put("apple", "new");
+    w.advance(1'000);
+    CHECK(c.code() == status::unavailable);
+    CHECK(c.answer().what->why.server_text.starts_with("READONLY"));
+    CHECK(!c.answer().what->why.may_have_applied);
+}
+
 TEST_CASE("a put that is sent again waits for its answer no longer than to its deadline") {
     world w;
     host& h = w.at(0);
