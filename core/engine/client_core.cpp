@@ -153,6 +153,7 @@ std::uint32_t client_core::deliver(std::span<const caller> who, const outcome_pt
 void client_core::mail(std::vector<caller> who, const outcome_ptr& how, mono_ms now) {
     if (who.empty()) return;
     const server_ms server_now = now + server_offset.load();
+    turns.out.reserve(who.size());
     for (caller& c : who) {
         event e = answer_event(c, how, server_now);
         turns.out.add(std::move(c.home), std::move(e));

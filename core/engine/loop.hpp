@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <memory>
@@ -50,6 +51,10 @@ namespace stn {
 class outbox {
   public:
     void add(std::shared_ptr<event_queue> home, event e) { mail_.emplace_back(std::move(home), std::move(e)); }
+    void reserve(std::size_t more) {
+        const std::size_t all = mail_.size() + more;
+        if (all > mail_.capacity()) mail_.reserve(std::max(all, 2 * mail_.capacity()));
+    }
     [[nodiscard]] std::size_t size() const noexcept { return mail_.size(); }
     [[nodiscard]] bool empty() const noexcept { return mail_.empty(); }
     // In order, neighbours for one queue together. No lock of ours may be held.

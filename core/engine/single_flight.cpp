@@ -367,7 +367,7 @@ std::vector<caller> single_flight::take_if(const ref& f, function_ref<bool(const
 std::vector<caller> single_flight::set_busy(const ref& f) {
     {
         const std::lock_guard lock(f.at->mutex);
-        f.f->extra.busy = true;
+        if (std::exchange(f.f->extra.busy, true)) return {}; // nobody who does not wait has come since
     }
     return take_if(f, [](const caller& who) { return who.no_wait; });
 }

@@ -70,6 +70,20 @@ TEST_CASE("a caller that was answered cannot be cancelled, one that was cancelle
     b.flights->drop(first.flight);
 }
 
+TEST_CASE("whoever does not wait is told when the waiting begins, and refused from then on") {
+    bench b;
+    single_flight::visitor hasty = of(b.q, 2);
+    hasty.no_wait = true;
+    const ticket first = b.flights->enter(on("a"), of(b.q, 1));
+    CHECK(b.flights->enter(on("a"), hasty).what == ticket::kind::joined);
+    CHECK(tags(b.flights->set_busy(first.flight)) == std::vector<std::uint64_t>{2});
+    CHECK(b.flights->enter(on("a"), hasty).what == ticket::kind::no_wait);
+    CHECK(b.flights->enter(on("a"), of(b.q, 3)).what == ticket::kind::joined);
+    CHECK(b.flights->set_busy(first.flight).empty());
+    CHECK(tags(b.flights->take_all(first.flight)) == std::vector<std::uint64_t>{1, 3});
+    b.flights->drop(first.flight);
+}
+
 TEST_CASE("an op finds its table again, from anywhere") {
     bench b;
     bench other;
