@@ -2,7 +2,6 @@
 #include "engine/event_queue.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <utility>
 
@@ -62,13 +61,16 @@ void event_queue::promise() {
 }
 
 void event_queue::unpromise() noexcept {
-    const std::lock_guard lock(mutex_);
-    if (closed_) {
-        spare_.pop_front();
-        if (over()) some_.notify_all();
-    } else {
+    std::unique_lock lock(mutex_);
+    if (!closed_) {
         room_.fetch_add(1);
+        return;
     }
+    spare_.pop_front();
+    if (!over()) return;
+    auto all = asleep_.take_all();
+    lock.unlock();
+    all.wake();
 }
 
 // The first of spare_ is for `e`: promised, or room that there is, or new.
@@ -114,17 +116,11 @@ void event_queue::push(event e) noexcept {
 // only go back to sleep.
 void event_queue::announce(std::unique_lock<std::mutex>& lock, std::size_t events) {
     if (events == 0) return;
-    const auto asleep = static_cast<std::size_t>(sleepers_);
-    const bool last = over(); // who gets none will get none
     signal_fd(lock);
     ring(lock);
+    auto woken = over() ? asleep_.take_all() : asleep_.take(events); // who gets none then will get none
     lock.unlock();
-    if (asleep == 0) return;
-    if ((events == 1 || asleep == 1) && !last) {
-        some_.notify_one();
-    } else {
-        some_.notify_all();
-    }
+    woken.wake();
 }
 
 void event_queue::signal_fd(std::unique_lock<std::mutex>&) {
@@ -160,15 +156,9 @@ void event_queue::seen_empty(std::unique_lock<std::mutex>&) {
 status event_queue::wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms) {
     const auto ready = [this] { return !events_.empty() || woken_ || over(); };
     if (!ready() && timeout_ms != 0) {
-        ++sleepers_;
-        // A bound keeps `now + timeout` from overflowing; nobody waits ten years for an event.
-        constexpr std::int64_t longest_ms = 315'360'000'000;
-        if (timeout_ms < 0 || timeout_ms > longest_ms) {
-            some_.wait(lock, ready);
-        } else {
-            some_.wait_for(lock, std::chrono::milliseconds(timeout_ms), ready);
+        const sleepers::moment until(timeout_ms);
+        while (!ready() && asleep_.sleep(lock, until)) {
         }
-        --sleepers_;
     }
     if (!events_.empty()) return status::ok;
     woken_ = false;
@@ -253,8 +243,10 @@ status event_queue::set_doorbell(ring_fn ring_with, void* ud, ring_fn free_ud) {
 void event_queue::wake() {
     std::unique_lock lock(mutex_);
     woken_ = true;
-    some_.notify_one();
     signal_fd(lock);
+    auto first = asleep_.take(1);
+    lock.unlock();
+    first.wake();
 }
 
 bool event_queue::close() noexcept {
@@ -276,9 +268,11 @@ bool event_queue::close() noexcept {
     while (give_one_up()) {
     }
     std::unique_lock lock(mutex_);
-    some_.notify_all();
     signal_fd(lock);
     ring(lock);
+    auto all = asleep_.take_all();
+    lock.unlock();
+    all.wake();
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/event.hpp"
+#include "engine/sleepers.hpp"
 
 namespace stn {
 
@@ -109,13 +110,12 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
 
     const std::uint64_t scope_;
     mutable std::mutex mutex_;
-    std::condition_variable some_;
     std::condition_variable quiet_;
     // all of these under mutex_
+    sleepers asleep_;
     nodes events_;
     nodes spare_; // one for each promise, and `room_` more until the queue is closed
     int notices_ = 0;
-    int sleepers_ = 0;
     int fd_ = -1;
     bool fd_signalled_ = false;
     bool woken_ = false;

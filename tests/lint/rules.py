@@ -52,6 +52,9 @@ PERMITS = {
     "core/engine/event_queue.cpp": (
         "a queue has an fd that event loops can poll",
         {"sys/eventfd.h", "unistd.h", "eventfd", "read", "write", "close"}),
+    "core/engine/sleepers.cpp": (
+        "threads sleep on a semaphore, until a moment of the kernel's clock",
+        {"semaphore.h", "clock_gettime"}),
     "capi/src/fork.cpp": (
         "a handle must know that it was made before a fork",
         {"pthread.h", "pthread_atfork"}),

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "engine/sleepers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <semaphore.h>
+
+namespace stn {
+
+// On the sleeper's stack. Once it is off the list it will be woken, and its thread waits for that.
+struct one {
+    one() { ::sem_init(&bell, 0, 0); }
+    ~one() { ::sem_destroy(&bell); }
+    one(const one&) = delete;
+    one& operator=(const one&) = delete;
+
+    void wait() {
+        while (::sem_wait(&bell) != 0 && errno == EINTR) {
+        }
+    }
+    bool wait_until(const timespec& at) {
+        int failed = 0;
+        while ((failed = ::sem_clockwait(&bell, CLOCK_MONOTONIC, &at)) != 0 && errno == EINTR) {
+        }
+        return failed == 0;
+    }
+
+    sem_t bell{};
+    one* next = nullptr;
+    one* before = nullptr;
+    bool listed = true; // under the owner's mutex
+};
+
+sleepers::moment::moment(std::int64_t ms_from_now) noexcept : never_(ms_from_now < 0) {
+    if (never_) return;
+    constexpr std::int64_t longest_ms = 315'360'000'000; // ten years
+    const std::int64_t ms = std::min(ms_from_now, longest_ms);
+    ::clock_gettime(CLOCK_MONOTONIC, &at_);
+    at_.tv_sec += static_cast<time_t>(ms / 1'000);
+    at_.tv_nsec += static_cast<long>(ms % 1'000) * 1'000'000;
+    if (at_.tv_nsec < 1'000'000'000) return;
+    ++at_.tv_sec;
+    at_.tv_nsec -= 1'000'000'000;
+}
+
+bool sleepers::sleep(std::unique_lock<std::mutex>& lock, const moment& until) noexcept {
+    one self;
+    self.before = last_;
+    (last_ == nullptr ? first_ : last_->next) = &self;
+    last_ = &self;
+    lock.unlock();
+    bool woke = true;
+    if (until.never_) {
+        self.wait();
+    } else {
+        woke = self.wait_until(until.at_);
+    }
+    lock.lock();
+    if (woke) return true;
+    if (!self.listed) { // just being woken
+        lock.unlock();
+        self.wait();
+        lock.lock();
+        return true;
+    }
+    (self.before == nullptr ? first_ : self.before->next) = self.next;
+    (self.next == nullptr ? last_ : self.next->before) = self.before;
+    return false;
+}
+
+sleepers::woken sleepers::take(std::size_t at_most) noexcept {
+    woken out;
+    if (first_ == nullptr || at_most == 0) return out;
+    out.first_ = first_;
+    one* end = first_;
+    end->listed = false;
+    for (std::size_t n = 1; n < at_most && end->next != nullptr; ++n) {
+        end = end->next;
+        end->listed = false;
+    }
+    first_ = std::exchange(end->next, nullptr);
+    (first_ == nullptr ? last_ : first_->before) = nullptr;
+    return out;
+}
+
+void sleepers::woken::wake() noexcept {
+    while (first_ != nullptr) {
+        one* const next = first_->next; // it is gone as soon as it is woken
+        ::sem_post(&first_->bell);
+        first_ = next;
+    }
+}
+
+} // namespace stn
