@@ -99,6 +99,7 @@ int32_t stn_client_close_begin(stn_client* client, int64_t deadline_ms, stn_queu
 }
 
 void stn_client_free(stn_client* client) noexcept {
+    if (client != nullptr && client->made.forked()) client->handle->core->abandon_after_fork();
     free_handle(client);
 }
 

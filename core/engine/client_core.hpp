@@ -74,6 +74,11 @@ class client_core final : public turned, public wire_listener, public std::enabl
     // A flight of a group has ended with its alarm set.
     void end_alarm(std::uint64_t flight) noexcept;
 
+    // For a fork child: closes descriptors and touches nothing shared.
+    void abandon_after_fork() noexcept {
+        turns.abandon_after_fork([this] { parts_.link->abandon_after_fork(); });
+    }
+
     // turned
     void on_turn(mono_ms now) override;
     void on_mail(std::size_t events) override { totals.add(stat::events, events); }

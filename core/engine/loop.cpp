@@ -43,6 +43,7 @@ class loop::bell {
     bell(const bell&) = delete;
     bell& operator=(const bell&) = delete;
 
+    void abandon_after_fork() const noexcept { ::close(fd_); }
     void ring() const {
         const std::uint64_t one = 1;
         [[maybe_unused]] const auto n = ::write(fd_, &one, sizeof one);
@@ -168,6 +169,12 @@ void loop::turn() noexcept {
         mail = turn_locked(time_->now_ms(), extent::until_empty);
     }
     after_turn(std::move(mail));
+}
+
+void loop::abandon_after_fork(function_ref<void()> and_then) noexcept {
+    loop_bell_->abandon_after_fork();
+    work_bell_->abandon_after_fork();
+    if (turn_mutex_.try_lock()) and_then(); // and nobody takes it again
 }
 
 void loop::after_turn(outbox mail) noexcept {

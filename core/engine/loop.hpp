@@ -113,6 +113,9 @@ class loop final : public time_listener {
 
     // One turn on this thread.
     void turn() noexcept;
+    // For a fork child, where nobody else runs: closes descriptors. If somebody was in a turn when it was
+    // forked, `and_then` is not called: what it would see may be half done.
+    void abandon_after_fork(function_ref<void()> and_then) noexcept;
 
     // time_listener
     [[nodiscard]] mono_ms next_due_ms() override;

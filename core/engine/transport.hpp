@@ -73,6 +73,8 @@ class transport {
     virtual void set_wanted(std::function<bool(command_seq)> wanted) { static_cast<void>(wanted); }
     // Ends it: commands in flight are told `lost`, no ring comes after it returns.
     virtual void close() = 0;
+    // For a fork child: closes descriptors, and says nothing to anybody.
+    virtual void abandon_after_fork() noexcept {}
 };
 
 } // namespace stn

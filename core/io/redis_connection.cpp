@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <hiredis/hiredis.h>
 #include <hiredis/hiredis_ssl.h>
@@ -253,6 +254,10 @@ bool redis_connection::next(reply& out, bool& push) {
     push = builder_.was_push();
     out = builder_.take();
     return true;
+}
+
+void redis_connection::abandon_after_fork() noexcept {
+    if (fd() >= 0) ::close(fd());
 }
 
 void redis_connection::finish(int patience_ms) {

@@ -56,6 +56,8 @@ class redis_connection {
     [[nodiscard]] bool next(reply& out, bool& push);
     // Says that nothing more will come from us, and gives the peer `patience_ms` to take it.
     void finish(int patience_ms);
+    // Closes the descriptor and nothing else.
+    void abandon_after_fork() noexcept;
 
   private:
     void fail_with(status code, std::string why);

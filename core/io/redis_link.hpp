@@ -62,6 +62,9 @@ class redis_link {
 
     void open(mono_ms now); // nothing if it is open
     void close(bool stay_for_last_words);
+    void abandon_after_fork() noexcept {
+        if (connection_) connection_->abandon_after_fork();
+    }
     // Ends the standing connection and begins again.
     void drop(error why, mono_ms now);
 

@@ -348,6 +348,11 @@ server_ms redis_transport::server_time(mono_ms now) {
     return now + ahead_ms_;
 }
 
+void redis_transport::abandon_after_fork() noexcept {
+    commands_.abandon_after_fork();
+    messages_.abandon_after_fork();
+}
+
 void redis_transport::close() {
     if (std::exchange(closed_, true)) return;
     commands_.close(true);

@@ -49,6 +49,7 @@ class redis_transport final : public transport {
     void set_ring(std::function<void()>) override {} // the sleeper wakes by what it watches
     void set_wanted(std::function<bool(command_seq)> wanted) override { wanted_ = std::move(wanted); }
     void close() override;
+    void abandon_after_fork() noexcept override;
 
   private:
     struct pending {

@@ -268,9 +268,21 @@ STN_API void stn_bytes_free(stn_bytes* bytes) STN_NOEXCEPT;
  *     memory://name    the same, shared by the clients of this process that name it; name as of a cache. A store dies
  *                      with its last client
  *     ...?clock=manual its clock moves only by stn_client_advance, for tests; clients of one name must agree
- *     redis://user:password@host:port/db, rediss:// (TLS), unix:///path, redis+sentinel://, redis+cluster://
- *                      `unsupported` until the next release
- * The password in a URL is never printed.
+ *     redis://[[user][:password]@]host[:port][/db]         a Redis or Valkey; port 6379, database 0
+ *     rediss://...                                         the same over TLS 1.2 or newer; the server's chain and name
+ *                                                          are always verified
+ *     unix://[[user][:password]@]/path[?db=n]              the same over a socket of this machine
+ *     redis+sentinel://, redis+cluster://                  `unsupported` until a later release
+ * User, password and path are percent-encoded. The password is never printed. A server needs GET, DEL, PUBLISH,
+ * SUBSCRIBE, EVALSHA with SCRIPT LOAD or EVAL, TIME and PING, and inside scripts SET, GETRANGE, SETRANGE, PEXPIRE, PTTL,
+ * STRLEN and EXISTS, on the keys and channels of `prefix`. Without TIME the local clock stands in for the server's;
+ * without SUBSCRIBE or PUBLISH waiters are told by their timers only.
+ *
+ * A client has one connection for commands and, from the first wait for another process on, one for messages. It
+ * connects again for ever, with growing random pauses of at most 5 s, and says so once in either direction
+ * (STN_NOTICE_CONNECTION). While it connects for the first time, or anew after a connection that stood, operations wait
+ * for how that ends, at most connect_timeout; while the store is known to be away they go on without it at once. A
+ * server that is silent for 10 s is given up and dialled again.
  *
  * options_json
  *     name              type      default  range               meaning
@@ -281,17 +293,30 @@ STN_API void stn_bytes_free(stn_bytes* bytes) STN_NOEXCEPT;
  *                                                              count meanwhile
  *     "max_loads_down"  integer   32       1 .. 1,000,000      loads at one time while the store is down, all caches
  *                                                              together: as much as the source bears
+ *     "tls_ca_file"     text      -        a PEM file          who may sign the server's certificate, instead of the
+ *                                                              system's authorities
+ *     "tls_cert_file"   text      -        a PEM file          this client's own certificate and chain, with
+ *     "tls_key_file"    text      -        a PEM file          its key
+ *     "tls_server_name" text      -        a name or address   asked for and verified instead of the URL's host
+ * The tls_ options are for rediss:// only. Their files are read at this call.
  *
- * Codes: ok; invalid_argument (malformed URL, wrong type or range; the message names it), unknown_option (names it and
- * the nearest known one), unsupported (scheme), no_memory, internal. Since 0.1.
+ * Codes: ok; invalid_argument (malformed URL, wrong type or range, a file that cannot be used; the message names it),
+ * unknown_option (names it and the nearest known one), unsupported (scheme), no_memory, internal. Since 0.1.
  */
 STN_API int32_t stn_client_open(const char* url, const char* options_json, stn_client** out,
                                 stn_error** err) STN_NOEXCEPT;
 
 /*
- * Asks for one DONE event when the store is connected, logged in and able to do what this library needs. Optional: an
- * operation connects by itself. Does not block; any thread. deadline_ms: -1 = connect_timeout, 0 = is it ready now?
- * Codes: ok, closed, any. Events: DONE; ERROR timeout, unavailable, denied, not_redis, unsupported, closed.
+ * Asks for one DONE event when the store is connected and logged in. Optional: a client connects by itself, from its
+ * opening on. Does not block; any thread. deadline_ms: -1 = connect_timeout, 0 = is it ready now?
+ * Codes: ok, closed, any. Events: DONE; ERROR, whose text names the address and what went wrong there:
+ *     timeout      the first attempt has not ended by the deadline
+ *     unavailable  nobody listens, the name has no address, the server is loading or too busy, its certificate is
+ *                  refused (text: for another name, expired, unknown authority, self-signed, no TLS on this port)
+ *     denied       user or password are refused: told at once, though the client goes on trying
+ *     refused      the database is refused: at once, likewise
+ *     not_redis    something else listens there: at once, likewise
+ *     closed       the client was closed
  * Since 0.1.
  */
 STN_API int32_t stn_client_ready(stn_client* client, int64_t deadline_ms, stn_queue* q, uint64_t tag,
