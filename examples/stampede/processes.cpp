@@ -29,8 +29,14 @@ namespace {
 using namespace std::chrono_literals;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-constexpr auto head_start = 400ms; // from the put to the first arrival: all nodes have to be told
-constexpr auto patience = 30s;     // beyond window and load, before a caller counts as lost
+constexpr auto first_head_start = 400ms; // from the put to the first arrival: all nodes have to be told
+constexpr auto last_head_start = 5s;
+constexpr auto patience = 30s; // beyond window and load, before a caller counts as lost
+
+// The moment to begin was over before every node knew it.
+struct TooLate : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 std::int64_t ns_of(Clock::time_point at) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
@@ -53,11 +59,13 @@ struct Child {
 
 class Processes {
   public:
-    Processes(const Options& options, const Strategy& strategy, Desk& desk, Server& server)
+    Processes(const Options& options, const Strategy& strategy, Desk& desk, Server& server,
+              std::chrono::milliseconds head_start)
         : options_(options),
           strategy_(strategy),
           desk_(desk),
           server_(server),
+          head_start_(head_start),
           prefix_(fresh_prefix()),
           tally_(draw_arrivals(options.requests_for(strategy), static_cast<double>(options.window_ms), options.nodes,
                                options.seed)) {}
@@ -193,7 +201,7 @@ class Processes {
     // again, should the machine have napped meanwhile.
     void begin(OnServer& on) {
         std::string before = desk_.catalogue().peek(hot_category);
-        FirstValue value = first_value(options_, strategy_, head_start);
+        FirstValue value = first_value(options_, strategy_, head_start_);
         Clock::time_point sent;
         for (int attempt = 1;; ++attempt) {
             Child& first = children_[0];
@@ -206,7 +214,7 @@ class Processes {
             if (took < surely_after || attempt == 5) break;
         }
         expiry_ = sent + value.until;
-        start_ = options_.burst() ? expiry_ + burst_after : sent + head_start;
+        start_ = options_.burst() ? expiry_ + burst_after : sent + head_start_;
         desk_.catalogue().reprice(hot_category);
         std::string after = desk_.catalogue().peek(hot_category);
         tally_.begin(start_, before, after);
@@ -217,8 +225,7 @@ class Processes {
                   {"before", before},
                   {"after", after}});
         all("armed", 10s);
-        if (Clock::now() > start_)
-            throw std::runtime_error("the machine is too slow: the nodes were not ready in time");
+        if (Clock::now() > start_) throw TooLate("the machine is too slow: the nodes were not told in time");
     }
 
     void answer(bool progress) {
@@ -311,6 +318,7 @@ class Processes {
     const Strategy strategy_;
     Desk& desk_;
     Server& server_;
+    const std::chrono::milliseconds head_start_;
     const std::string prefix_;
     Tally tally_;
     std::vector<Child> children_;
@@ -321,8 +329,14 @@ class Processes {
 } // namespace
 
 Result run_processes(const Options& options, const Strategy& strategy, Desk& desk, Server& server, bool progress) {
-    Processes processes(options, strategy, desk, server);
-    return processes.stampede(progress);
+    for (std::chrono::milliseconds head_start = first_head_start;; head_start *= 3) {
+        try {
+            Processes processes(options, strategy, desk, server, head_start);
+            return processes.stampede(progress);
+        } catch (const TooLate&) {
+            if (head_start > last_head_start) throw;
+        }
+    }
 }
 
 } // namespace stampede

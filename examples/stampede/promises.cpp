@@ -89,7 +89,8 @@ Promise nothing_left(const Result& result) {
     std::string text = "in the store " + counted(keys.found, "key was", "keys were") + " left, ";
     text += keys.without_ttl == 0 ? "all with a TTL" : with_commas(keys.without_ttl) + " without a TTL";
     text += keys.undeleted == 0 ? ", and deleted" : "; " + with_commas(keys.undeleted) + " could not be deleted";
-    return {keys.found > 0 && keys.without_ttl == 0 && keys.undeleted == 0, text};
+    bool seen = keys.found > 0 || result.queries == 0; // what was loaded was stored
+    return {seen && keys.without_ttl == 0 && keys.undeleted == 0, text};
 }
 
 } // namespace
