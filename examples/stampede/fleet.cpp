@@ -84,8 +84,7 @@ class Fleet {
         result.wall_ms = callers_.tally().since_start_ms();
         result.expiry_ms = Milliseconds(expiry_ - start_).count();
         result.library = stats();
-        result.asked_after_expiry =
-            std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.asked_ms >= 0; });
+        result.asked_after_expiry = asked_after_expiry();
         result.every_node_asked = every_node_asked();
         forget();
         close(); // an answer that comes only now is one too many, or an error
@@ -180,7 +179,11 @@ class Fleet {
 
     void wait(bool progress) {
         Clock::time_point limit = start_ + patience + std::chrono::milliseconds(options_.window_ms + options_.load_ms);
-        while (!callers_.settled() && Clock::now() < limit) {
+        Clock::time_point refresh_limit = Clock::now() + 2s; // it begins when its callers have their answers already
+        auto refresh_to_come = [&] {
+            return strategy_.soft && asked_after_expiry() && callers_.refreshes() == 0 && Clock::now() < refresh_limit;
+        };
+        while ((!callers_.settled() || refresh_to_come()) && Clock::now() < limit) {
             if (progress) show();
             std::this_thread::sleep_for(1ms);
         }
@@ -226,6 +229,10 @@ class Fleet {
 #undef STAMPEDE_ADD
         }
         return sum;
+    }
+
+    bool asked_after_expiry() const {
+        return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.asked_ms >= 0; });
     }
 
     // Did every node ask in the first half of the first load? Then each must have missed.

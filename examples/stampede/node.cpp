@@ -160,7 +160,10 @@ class Node {
 #define STAMPEDE_SINCE(name, doc) since[#name] = now.name - before_.name;
         STN_STATS_MAP(STAMPEDE_SINCE)
 #undef STAMPEDE_SINCE
-        up_.send({{"kind", "stats"}, {"since", std::move(since)}, {"cpu_ms", cpu_ms() - cpu_before_ms_}});
+        up_.send({{"kind", "stats"},
+                  {"since", std::move(since)},
+                  {"settled", callers_->settled()},
+                  {"cpu_ms", cpu_ms() - cpu_before_ms_}});
     }
 
     // An answer that comes only now is one too many, or an error: so the tally is told last.

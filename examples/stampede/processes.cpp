@@ -87,7 +87,6 @@ class Processes {
         open();
         begin(on);
         answer(progress);
-        result.wall_ms = tally_.since_start_ms();
         count(result, on);
         if (options_.burst()) on.empty_events = empty_events();
         on.keys = server_.keys(prefix_);
@@ -239,14 +238,40 @@ class Processes {
         if (progress) std::cerr << "\r\033[K" << std::flush;
     }
 
+    // A refresh begins when its callers have their answers already, and what was loaded is written later still. So
+    // asks until nothing has happened between two questions.
+    void settle(Result& result) {
+        Clock::time_point limit = Clock::now() + patience + std::chrono::milliseconds(options_.load_ms);
+        Clock::time_point refresh_limit = Clock::now() + (strategy_.soft ? 2s : 0s);
+        std::uint64_t before = 0;
+        for (;;) {
+            double asked_ms = tally_.since_start_ms();
+            for (Child& child : children_) child.said.erase("stats");
+            tell_all({{"kind", "stats"}});
+            all("stats", 10s);
+            std::uint64_t happened = 1;
+            bool quiet = desk_.next_due() == Clock::time_point::max();
+            for (Child& child : children_) {
+                const Message& stats = child.said["stats"];
+                quiet = quiet && stats.at("settled").get<bool>();
+                happened += stats.at("since").at("commands").get<std::uint64_t>();
+                happened += stats.at("since").at("events").get<std::uint64_t>();
+            }
+            bool refreshed = desk_.queries() > 0 || Clock::now() > refresh_limit;
+            if ((quiet && refreshed && happened == before) || Clock::now() > limit) return;
+            if (happened != before) result.wall_ms = asked_ms;
+            before = happened;
+            for (Clock::time_point until = Clock::now() + 20ms; Clock::now() < until;) listen(until);
+        }
+    }
+
     void count(Result& result, OnServer& on) {
         result.strategy = strategy_;
         result.nodes = options_.nodes;
         result.wanted = options_.requests;
         result.requests = tally_.arrivals().size();
         result.expiry_ms = Milliseconds(expiry_ - start_).count();
-        tell_all({{"kind", "stats"}});
-        all("stats", 10s);
+        settle(result);
         ServerCounts now = server_.counts();
         on.counts = {now.get - on.counts.get, now.getrange - on.counts.getrange, now.scripts - on.counts.scripts};
         for (Child& child : children_) {
