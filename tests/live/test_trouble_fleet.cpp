@@ -128,7 +128,7 @@ TEST_CASE("a C program that does nothing about SIGPIPE survives connections and 
     on_each([](server_kind kind) {
         live_server server(kind);
         proxy net(server.port());
-        process insists("insist", net.url(), "k", 1'200);
+        process insists("insist", net.url(), "k", 2'000);
         REQUIRE(insists.line() == "loading");
         for (int i = 0; i < 20; ++i) {
             net.cut(i % 2 == 0 ? ending::closed : ending::reset);
@@ -140,5 +140,21 @@ TEST_CASE("a C program that does nothing about SIGPIPE survives connections and 
         CHECK(insists.line() == "value good");
         CHECK(insists.end() == 0);
         CHECK(left_in(server).without_ttl == 0);
+    });
+}
+
+// A write to a unix socket whose other end is closed raises the signal at once, and the caller's own thread writes.
+TEST_CASE("a caller that does its own IO survives SIGPIPE too") {
+    on_each([](server_kind kind) {
+        live_server server(kind);
+        process alone("alone", server.unix_url(), "k", 3'000);
+        REQUIRE(alone.line() == "loading");
+        for (int i = 0; i < 4; ++i) {
+            std::this_thread::sleep_for(150ms);
+            server.restart();
+            REQUIRE(eventually([&] { return calls_of(server, "get") > 0; }));
+        }
+        CHECK(alone.line() == "value good");
+        CHECK(alone.end() == 0);
     });
 }

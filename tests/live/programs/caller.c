@@ -7,6 +7,7 @@
  *     reject  fetch KEY; a value that begins with "broken" cannot be decoded here and is asked for again; loads take
  *             NUMBER ms
  *     insist  load, put and invalidate keys of its own for NUMBER ms, whatever happens
+ *     alone   the same with loads only: each by this thread, its IO too
  *
  * Tells "loading" when a loader begins, and in the end "value ..." or "error ...", one line each.
  */
@@ -103,7 +104,7 @@ static int reject(stn_cache* cache, const char* key) {
     }
 }
 
-static int insist(stn_cache* cache) {
+static int insist(stn_cache* cache, int alone) {
     const int64_t until = now_ms() + number;
     stn_queue* q = NULL;
     char key[32];
@@ -116,6 +117,10 @@ static int insist(stn_cache* cache) {
         int n = snprintf(key, sizeof key, "own%u", turn % 100);
         if (stn_cache_get_or_load(cache, NULL, key, (size_t)n, -1, 0, NULL, quick, NULL, &e, NULL) != STN_OK) ++wrong;
         stn_event_free(e);
+        if (alone) {
+            sleep_ms(2); /* the connection is to end between two calls */
+            continue;
+        }
         stn_cache_put(cache, NULL, key, (size_t)n, "good", 4, STN_CODEC_DEFAULT, -1, -1, -1, q, 0, NULL, NULL);
         stn_cache_invalidate(cache, key, (size_t)n, 0, 100, q, 0, NULL, NULL);
         while (stn_queue_next(q, 0, &e, NULL) == STN_OK) stn_event_free(e);
@@ -136,7 +141,7 @@ int main(int argc, char** argv) {
     if (stn_cache_open(client, "prices", 6, argv[4], &cache, &err) != STN_OK) return fails(err);
     out = strcmp(argv[1], "load") == 0     ? load(cache, argv[5])
           : strcmp(argv[1], "reject") == 0 ? reject(cache, argv[5])
-                                           : insist(cache);
+                                           : insist(cache, strcmp(argv[1], "alone") == 0);
     if (out == 0) stn_client_close(client, 1000, NULL);
     return out;
 }
