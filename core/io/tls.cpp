@@ -67,7 +67,8 @@ ssl_st* tls_context::session(const std::string& name) const {
     if (numeric(name)) {
         named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), name.c_str()) == 1;
     } else {
-        SSL_set_hostflags(s, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+        // A common name is no host name, since there are better places for one.
+        SSL_set_hostflags(s, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
         named = SSL_set_tlsext_host_name(s, name.c_str()) == 1 && SSL_set1_host(s, name.c_str()) == 1;
     }
     if (named) return s;
@@ -91,6 +92,7 @@ std::string tls_fault(const ssl_st* session, const std::string& name, const std:
         return "the server's certificate comes from an unknown authority: see \"tls_ca_file\"";
     default: return std::string("the server's certificate is refused: ") + X509_verify_cert_error_string(found);
     }
+    if (said.find("unexpected eof") != std::string::npos) return "the server closed the connection";
     if (said.find("wrong version number") != std::string::npos) return "the server does not speak TLS on this port";
     if (said.find("certificate required") != std::string::npos) {
         return "the server asks for a certificate of ours: see \"tls_cert_file\"";
