@@ -144,7 +144,8 @@ void redis_connection::fail_with(status code, std::string why) {
 void redis_connection::fail_of_context() {
     if (builder_.over_bounds()) {
         fail_with(status::not_redis, "the server's reply has more parts than any that was asked for");
-    } else if (session_ != nullptr && context_->err != REDIS_ERR_PROTOCOL && context_->err != REDIS_ERR_EOF) {
+    } else if (session_ != nullptr && context_->err != REDIS_ERR_PROTOCOL &&
+               (context_->err != REDIS_ERR_EOF || ERR_peek_last_error() != 0)) { // an alert reads like an end
         fail_with(status::unavailable, tls_fault(session_, name_, last_tls_word(context_->errstr)));
     } else if (context_->err == REDIS_ERR_PROTOCOL) {
         fail_with(status::not_redis, std::string("the server does not speak the Redis protocol: ") + context_->errstr);
