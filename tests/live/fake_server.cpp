@@ -45,7 +45,7 @@ struct fake_server::guest {
     }
 };
 
-fake_server::fake_server(answers say) : say_(std::move(say)) {
+fake_server::fake_server(answers say, std::string greeting) : say_(std::move(say)), greeting_(std::move(greeting)) {
     for (int race = 0; door_ < 0 && race < 20; ++race) {
         port_ = free_port();
         door_ = listen_on(port_);
@@ -93,6 +93,7 @@ void fake_server::run() {
         const int fd = ::accept4(door_, nullptr, nullptr, SOCK_CLOEXEC);
         if (fd < 0) continue;
         ++accepted_;
+        if (!greeting_.empty()) ::send(fd, greeting_.data(), greeting_.size(), MSG_NOSIGNAL);
         guests.push_back({fd, {}});
     }
     for (const guest& g : guests) ::close(g.fd);

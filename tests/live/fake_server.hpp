@@ -22,7 +22,8 @@ class fake_server {
     using words = std::vector<std::string>;
     using answers = std::function<std::optional<std::string>(const words&)>;
 
-    explicit fake_server(answers say);
+    // `greeting`: said to everybody who comes.
+    explicit fake_server(answers say, std::string greeting = {});
     ~fake_server();
     fake_server(const fake_server&) = delete;
     fake_server& operator=(const fake_server&) = delete;
@@ -36,6 +37,7 @@ class fake_server {
     void run();
 
     const answers say_;
+    const std::string greeting_;
     std::uint16_t port_ = 0;
     int door_ = -1;
     int bell_ = -1;
