@@ -21,6 +21,8 @@
 #include <hiredis/hiredis_ssl.h>
 #include <hiredis/sds.h>
 
+#include "io/self_connect.hpp"
+
 namespace stn {
 
 namespace {
@@ -165,6 +167,10 @@ void redis_connection::advance() {
         if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &fault, &size) != 0) fault = errno;
         if (fault != 0) {
             fail_with(status::unavailable, std::strerror(fault));
+            return;
+        }
+        if (connected_to_itself(fd())) {
+            fail_with(status::unavailable, "nobody listens there");
             return;
         }
         phase_ = tls_ ? phase::securing : phase::open;
