@@ -377,6 +377,56 @@ TEST_CASE("a read-only replica: connections are made anew, loads go on, and a pr
     });
 }
 
+TEST_CASE("a store with too few replicas takes no writes: loads go on, and each refusal says why") {
+    on_each([](server_kind kind) {
+        live_server server(kind);
+        app shop(server.url());
+        REQUIRE(shop.put("old", "stored").status == STN_OK);
+        CHECK(server.ask({"CONFIG", "SET", "min-replicas-to-write", "1"}).text == "OK");
+        CHECK(shop.load("old", "no").bytes == "stored");
+        const answer a = shop.load("k", "v");
+        CHECK(a.bytes == "v");
+        CHECK(a.took < hang);
+        const answer put = shop.put("k", "v");
+        CHECK(put.status == STN_UNAVAILABLE);
+        CHECK(put.server_text.starts_with("NOREPLICAS"));
+        CHECK_FALSE(put.may_have_applied);
+        CHECK(shop.notices(STN_NOTICE_LOG).size() == 1);
+        CHECK(shop.stats().breaker_opened == 0);
+        answer gone;
+        std::thread asks([&] { gone = shop.invalidate("old"); });
+        std::this_thread::sleep_for(200ms);
+        CHECK(server.ask({"CONFIG", "SET", "min-replicas-to-write", "0"}).text == "OK");
+        asks.join();
+        CHECK(gone.status == STN_OK);
+        store_works(server, shop);
+    });
+}
+
+TEST_CASE("the connection for messages is lost: it is opened again, and waiters look again") {
+    on_each([](server_kind kind) {
+        live_server server(kind);
+        app here(server.url());
+        app there(server.url());
+        crowd first(here, 400ms);
+        first.fetch("k");
+        REQUIRE(first.serve_until([&] { return first.loading() == 1; }));
+        answer waited;
+        std::thread waits([&] { waited = there.load("k", "no"); });
+        REQUIRE(eventually([&] { return there.stats().waits == 1; }));
+        CHECK(server.ask({"CLIENT", "KILL", "TYPE", "pubsub"}).integer >= 1);
+        REQUIRE(first.serve());
+        waits.join();
+        CHECK(waited.bytes == "k!");
+        CHECK(waited.took < 2s);
+        CHECK(there.notices(STN_NOTICE_CONNECTION, STN_UNAVAILABLE).empty()); // commands were never in trouble
+        CHECK(eventually([&] {
+            return server.ask({"PUBSUB", "NUMSUB", "stn:w:0"}).items.at(1).integer == 2; // both listen again
+        }));
+        store_works(server, here);
+    });
+}
+
 TEST_CASE("one endpoint has one breaker: a silent store costs each caller little, and is told once") {
     live_server server(server_kind::redis);
     app shop(server.url(), R"({"command_timeout": "100ms"})");
