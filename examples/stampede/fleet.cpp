@@ -251,6 +251,8 @@ class Fleet {
         for (Clock::time_point begun : counts.begun) {
             begun_ms.push_back(Milliseconds(begun - start_).count());
         }
+        result.loaded_ms = callers_.first_load_ms();
+        if (!begun_ms.empty()) result.asked_ms = begun_ms.front();
         result.bucket_ms = options_.bucket_ms();
         result.timeline = callers_.tally().timeline(result.bucket_ms, begun_ms);
     }

@@ -327,6 +327,8 @@ class Processes {
         result.waiters = tally_.latency(result.expiry_ms, first_load_ms);
         std::vector<double> begun_ms;
         for (Clock::time_point begun : desk_.begun()) begun_ms.push_back(Milliseconds(begun - start_).count());
+        result.loaded_ms = first_load_ms;
+        if (!begun_ms.empty()) result.asked_ms = begun_ms.front();
         result.bucket_ms = options_.bucket_ms();
         result.timeline = tally_.timeline(result.bucket_ms, begun_ms);
     }

@@ -216,6 +216,8 @@ void print_json(std::ostream& out, const Options& options, const std::vector<Res
                         {"commands", result.library.commands},
                         {"wall_ms", result.wall_ms},
                         {"expiry_ms", result.expiry_ms},
+                        {"first_query_ms", result.asked_ms},
+                        {"first_loaded_ms", result.loaded_ms},
                         {"answers",
                          {{"callers_answered", result.answered},
                           {"too_many", result.repeated},

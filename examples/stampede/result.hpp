@@ -88,9 +88,11 @@ struct Result {
     bool every_node_asked = false;   // each node had one in the first half of the first load
 
     Latency latency;
-    Latency waiters;      // of those due between the expiry and the end of the first load
-    double wall_ms = 0;   // from the first arrival's window to the last answer and fill
-    double expiry_ms = 0; // when the key expires, in the same time
+    Latency waiters;       // of those due between the expiry and the end of the first load
+    double asked_ms = -1;  // when the first query began, in the time of `wall_ms`
+    double loaded_ms = -1; // when whoever asked had the first answer
+    double wall_ms = 0;    // from the first arrival's window to the last answer and fill
+    double expiry_ms = 0;  // when the key expires, in the same time
     double bucket_ms = 0;
     std::vector<Bucket> timeline;
 
