@@ -74,6 +74,12 @@ class Processes {
             ::kill(child.pid, SIGKILL);
             ::waitpid(child.pid, nullptr, 0);
         }
+        if (cleaned_) return;
+        try {
+            server_.remove(prefix_);
+        } catch (const Refused&) {
+            // what is left has a TTL
+        }
     }
     Processes(const Processes&) = delete;
     Processes& operator=(const Processes&) = delete;
@@ -92,6 +98,7 @@ class Processes {
         on.keys = server_.keys(prefix_);
         close(result);
         on.keys.undeleted = server_.remove(prefix_);
+        cleaned_ = true;
         result.server = std::move(on);
         return result;
     }
@@ -351,6 +358,7 @@ class Processes {
     std::vector<Child> children_;
     Clock::time_point start_;  // the first caller may arrive
     Clock::time_point expiry_; // of the value that was put
+    bool cleaned_ = false;     // no key is left in the store
 };
 
 } // namespace
