@@ -146,6 +146,9 @@ void redis_connection::fail_with(status code, std::string why) {
 void redis_connection::fail_of_context() {
     if (builder_.over_bounds()) {
         fail_with(status::not_redis, "the server's reply has more parts than any that was asked for");
+    } else if (!heard_ && certificate_missed(session_)) { // its alert may get lost, if we have said something meanwhile
+        fail_with(status::unavailable, "the server closed the connection; it asks for a certificate of ours: see "
+                                       "\"tls_cert_file\"");
     } else if (session_ != nullptr && context_->err != REDIS_ERR_PROTOCOL &&
                (context_->err != REDIS_ERR_EOF || ERR_peek_last_error() != 0)) { // an alert reads like an end
         fail_with(status::unavailable, tls_fault(session_, name_, last_tls_word(context_->errstr)));
@@ -239,6 +242,7 @@ void redis_connection::read() {
             fail_of_context();
             return;
         }
+        heard_ = heard_ || context_->reader->len != before;
         more = session_ != nullptr ? SSL_pending(session_) > 0 : context_->reader->len - before >= gulp;
         if (context_->reader->len - context_->reader->pos > reply_builder::most_bytes) {
             fail_with(status::not_redis, "the server's reply is larger than any value may be");

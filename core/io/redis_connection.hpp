@@ -71,6 +71,7 @@ class redis_connection {
     ssl_st* session_ = nullptr; // the context's, once it has it
     phase phase_ = phase::connecting;
     bool blocked_ = false;
+    bool heard_ = false; // anything at all, once open
     error failure_;
     std::vector<const char*> heads_; // of `append`, kept for its memory
     std::vector<std::size_t> sizes_;

@@ -25,6 +25,13 @@ error unusable(const std::string& option, const std::string& file) {
                                               (why == nullptr ? "" : std::string(": ") + why));
 }
 
+// Called when the server wants a certificate and none was given. What it leaves is not used for anything else.
+int note_certificate_missed(SSL* session, X509**, EVP_PKEY**) {
+    static char note;
+    SSL_set_app_data(session, &note);
+    return 0; // without one
+}
+
 } // namespace
 
 void tls_context::free_context(ssl_ctx_st* c) noexcept {
@@ -42,6 +49,7 @@ result<std::shared_ptr<tls_context>> tls_context::make(const tls_options& option
     SSL_CTX_set_verify(c, SSL_VERIFY_PEER, nullptr);
     // hiredis' buffer moves between two tries of one write
     SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_client_cert_cb(c, &note_certificate_missed);
     ERR_clear_error();
     if (options.ca_file.empty()) {
         SSL_CTX_set_default_verify_paths(c);
@@ -74,6 +82,10 @@ ssl_st* tls_context::session(const std::string& name) const {
     if (named) return s;
     SSL_free(s);
     return nullptr;
+}
+
+bool certificate_missed(const ssl_st* session) {
+    return session != nullptr && SSL_get_app_data(session) != nullptr;
 }
 
 std::string tls_fault(const ssl_st* session, const std::string& name, const std::string& said) {

@@ -33,6 +33,9 @@ class tls_context {
     const std::unique_ptr<ssl_ctx_st, void (*)(ssl_ctx_st*)> context_;
 };
 
+// The server has asked for a certificate of ours, and there is none.
+[[nodiscard]] bool certificate_missed(const ssl_st* session);
+
 // Why a session has failed, for a person: what the verification found, else what the library `said`.
 [[nodiscard]] std::string tls_fault(const ssl_st* session, const std::string& name, const std::string& said);
 
