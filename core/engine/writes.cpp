@@ -80,7 +80,9 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
     void send(mono_ms now) {
         ++attempt_;
         reply_by_ = now + core_.settings.command_timeout_ms;
-        if (what_.what == request::kind::put && attempt_ > 1) reply_by_ = std::min(reply_by_, what_.deadline);
+        if (what_.what == request::kind::put && (attempt_ > 1 || what_.own_deadline)) {
+            reply_by_ = std::min(reply_by_, what_.deadline);
+        }
         core_.commands.send(make(now), shared_from_this(), attempt_, false, now);
         if (what_.what == request::kind::erase) {
             const wake_message news{wake_kind::invalidated, {}, what_.names->store_key, {}};

@@ -72,6 +72,17 @@ TEST_CASE("a put whose reply is lost is `uncertain`, is not sent again, and a de
     }
 }
 
+TEST_CASE("a put waits for its reply no longer than its caller does") {
+    world w(1, plain);
+    w.link(0).next(script_id::put, fate::lose_reply);
+    call& c = w.at(0).put("apple", "new", {.deadline_ms = 60});
+    w.advance(59);
+    CHECK(!c.ended());
+    w.advance(1);
+    CHECK(c.code() == status::uncertain);
+    CHECK(w.stored("apple") == std::nullopt);
+}
+
 TEST_CASE("the deletion behind a lost put goes out on the next connection, if its own has ended") {
     world w(1, plain);
     host& h = w.at(0);
