@@ -177,6 +177,43 @@ TEST_CASE("a server stopped for a second: late grants are not used, and there is
     });
 }
 
+TEST_CASE("a caller's own deadline holds, whatever the store does and whoever does the IO") {
+    on_each([](server_kind kind) {
+        live_server server(kind);
+        app shop(server.url(), R"({"command_timeout": "1s"})");
+        REQUIRE(shop.put("old", "stored").status == STN_OK);
+        server.pause();
+        constexpr std::int64_t mine_ms = 60;
+        const auto in_time = [](const answer& a) {
+            CHECK(a.took >= 50ms);
+            CHECK(a.took < 800ms);
+        };
+        const answer read = shop.get("old", mine_ms);
+        CHECK(read.status == STN_TIMEOUT);
+        in_time(read);
+        const answer loaded = shop.load("k", [] { return std::string("v"); }, mine_ms);
+        CHECK(loaded.status == STN_TIMEOUT);
+        CHECK_FALSE(loaded.loaded);
+        in_time(loaded);
+        for (const answer& a :
+             at_once(8, [&](std::size_t) { return shop.load("k", [] { return std::string("v"); }, mine_ms); })) {
+            CHECK(a.status == STN_TIMEOUT);
+            in_time(a);
+        }
+        const answer put = shop.put("p", "v", mine_ms);
+        CHECK(put.status == STN_UNCERTAIN);
+        in_time(put);
+        const answer gone = shop.invalidate("old", 0, mine_ms); // which waits for one answer
+        CHECK(gone.status == STN_UNCERTAIN);
+        CHECK(gone.may_have_applied);
+        CHECK(gone.took < 3s);
+        server.go_on();
+        store_works(server, shop);
+        CHECK(eventually([&] { return shop.get("p").status == STN_ABSENT; })); // the deletion behind it
+        CHECK(shop.get("old").status == STN_ABSENT);
+    });
+}
+
 TEST_CASE("SCRIPT FLUSH under load: no caller notices") {
     on_each([](server_kind kind) {
         for (const bool may_load : {true, false}) {
