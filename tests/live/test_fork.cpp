@@ -3,9 +3,11 @@
 // After a fork the connection is the parent's alone.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -50,6 +52,7 @@ TEST_CASE(
     REQUIRE(stn_client_open(server.url().c_str(), nullptr, &client, nullptr) == STN_OK);
     REQUIRE(stn_cache_open(client, "fork", 4, "{\"ttl\": \"1h\"}", &cache, nullptr) == STN_OK);
     REQUIRE(get_or_load(cache) == STN_OK);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the fill is done, and nobody is in a turn
     const int before = open_sockets();
     const pid_t child = ::fork();
     if (child == 0) {
