@@ -138,12 +138,12 @@ void loop::wake_loop() noexcept {
     if (parked_.exchange(false)) loop_bell_->ring();
 }
 
-outbox loop::turn_locked(mono_ms now, extent how, bell* woken) noexcept {
+void loop::turn_locked(mono_ms now, extent how, outbox& mail, bell* woken) noexcept {
     if (woken != nullptr) woken->mark(owner_.watch());
     run(now, how);
     next_due_.store(std::min(timers.next_ms(), owner_.next_external_ms()));
     owner_.on_mail(out.size());
-    return out.take();
+    out.swap(mail); // it keeps the room that the mail of another turn has needed
 }
 
 void loop::help() noexcept {
@@ -155,20 +155,20 @@ void loop::help() noexcept {
     bool rewatch = false;
     {
         const std::lock_guard lock(turn_mutex_, std::adopt_lock);
-        mail = turn_locked(time_->now_ms(), extent::one_pass);
+        turn_locked(time_->now_ms(), extent::one_pass, mail);
         rewatch = watching_.load() && !loop_bell_->listens_to(owner_.watch());
     }
     if (rewatch) wake_loop();
-    after_turn(std::move(mail));
+    after_turn(mail);
 }
 
 void loop::turn() noexcept {
     outbox mail;
     {
         const std::lock_guard lock(turn_mutex_);
-        mail = turn_locked(time_->now_ms(), extent::until_empty);
+        turn_locked(time_->now_ms(), extent::until_empty, mail);
     }
-    after_turn(std::move(mail));
+    after_turn(mail);
 }
 
 void loop::abandon_after_fork(function_ref<void()> and_then) noexcept {
@@ -177,7 +177,7 @@ void loop::abandon_after_fork(function_ref<void()> and_then) noexcept {
     if (turn_mutex_.try_lock()) and_then(); // and nobody takes it again
 }
 
-void loop::after_turn(outbox mail) noexcept {
+void loop::after_turn(outbox& mail) noexcept {
     mail.deliver();
     if (!threaded_.load()) return;
     if (!inbox_empty()) {
@@ -189,6 +189,7 @@ void loop::after_turn(outbox mail) noexcept {
 
 void loop::work_until(function_ref<bool()> answered) noexcept {
     bell* woken = nullptr;
+    outbox mail;
     while (!answered()) {
         const mono_ms now = time_->now_ms();
         std::unique_lock lock(turn_mutex_, std::defer_lock);
@@ -201,7 +202,7 @@ void loop::work_until(function_ref<bool()> answered) noexcept {
             ring();
             return;
         }
-        outbox mail = turn_locked(now, extent::one_pass, woken);
+        turn_locked(now, extent::one_pass, mail, woken);
         const auto fds = owner_.watch();
         const bool alone = !fds.empty() && owner_.going_on() <= 1 && !stopping_.load();
         bool go_on = alone;
@@ -213,7 +214,7 @@ void loop::work_until(function_ref<bool()> answered) noexcept {
         }
         const bool unfinished = !fds.empty() && owner_.going_on() != 0;
         lock.unlock();
-        after_turn(std::move(mail));
+        after_turn(mail);
         if (go_on && (!unfinished || !answered())) continue;
         if (unfinished) ring(); // the loop has to listen
         return;
@@ -296,6 +297,7 @@ void loop::stop() {
 }
 
 void loop::thread_main(bool manual) {
+    outbox mail;
     while (!stopping_.load()) {
         std::unique_lock lock(turn_mutex_, std::defer_lock);
         if (!solo_.load()) {
@@ -304,7 +306,7 @@ void loop::thread_main(bool manual) {
             park(manual);
             continue;
         }
-        outbox mail = turn_locked(time_->now_ms(), extent::one_pass, loop_bell_.get());
+        turn_locked(time_->now_ms(), extent::one_pass, mail, loop_bell_.get());
         loop_bell_->listen(owner_.watch());
         lock.unlock();
         mail.deliver();

@@ -59,7 +59,10 @@ class outbox {
     [[nodiscard]] bool empty() const noexcept { return mail_.empty(); }
     // In order, neighbours for one queue together. No lock of ours may be held.
     void deliver() noexcept;
-    outbox take() { return std::exchange(*this, outbox{}); }
+    void swap(outbox& other) noexcept {
+        mail_.swap(other.mail_);
+        graves_.swap(other.graves_);
+    }
     // Things that must not be destroyed under the turn lock.
     void bury(std::shared_ptr<void> what) { graves_.push_back(std::move(what)); }
 
@@ -134,8 +137,8 @@ class loop final : public time_listener {
     void park(bool manual);
     [[nodiscard]] bool inbox_empty();
     // Runs, notes the next due moment, and gives the mail that is to leave. `woken`: whose descriptors are ready.
-    [[nodiscard]] outbox turn_locked(mono_ms now, extent how, bell* woken = nullptr) noexcept;
-    void after_turn(outbox mail) noexcept;
+    void turn_locked(mono_ms now, extent how, outbox& mail, bell* woken = nullptr) noexcept;
+    void after_turn(outbox& mail) noexcept;
     void wake_loop() noexcept;
     // One sleep of a caller at work. False: somebody else needs the loop.
     [[nodiscard]] bool sleep_at_work() noexcept;

@@ -10,11 +10,11 @@
 namespace stn {
 
 // On the sleeper's stack. Once it is off the list it will be woken, and its thread waits for that.
-struct one {
-    one() { ::sem_init(&bell, 0, 0); }
-    ~one() { ::sem_destroy(&bell); }
-    one(const one&) = delete;
-    one& operator=(const one&) = delete;
+struct sleeper {
+    sleeper() { ::sem_init(&bell, 0, 0); }
+    ~sleeper() { ::sem_destroy(&bell); }
+    sleeper(const sleeper&) = delete;
+    sleeper& operator=(const sleeper&) = delete;
 
     void wait() {
         while (::sem_wait(&bell) != 0 && errno == EINTR) {
@@ -28,8 +28,8 @@ struct one {
     }
 
     sem_t bell{};
-    one* next = nullptr;
-    one* before = nullptr;
+    sleeper* next = nullptr;
+    sleeper* before = nullptr;
     bool listed = true; // under the owner's mutex
 };
 
@@ -46,7 +46,7 @@ sleepers::moment::moment(std::int64_t ms_from_now) noexcept : never_(ms_from_now
 }
 
 bool sleepers::sleep(std::unique_lock<std::mutex>& lock, const moment& until) noexcept {
-    one self;
+    sleeper self;
     self.before = last_;
     (last_ == nullptr ? first_ : last_->next) = &self;
     last_ = &self;
@@ -74,7 +74,7 @@ sleepers::woken sleepers::take(std::size_t at_most) noexcept {
     woken out;
     if (first_ == nullptr || at_most == 0) return out;
     out.first_ = first_;
-    one* end = first_;
+    sleeper* end = first_;
     end->listed = false;
     for (std::size_t n = 1; n < at_most && end->next != nullptr; ++n) {
         end = end->next;
@@ -87,7 +87,7 @@ sleepers::woken sleepers::take(std::size_t at_most) noexcept {
 
 void sleepers::woken::wake() noexcept {
     while (first_ != nullptr) {
-        one* const next = first_->next; // it is gone as soon as it is woken
+        sleeper* const next = first_->next; // it is gone as soon as it is woken
         ::sem_post(&first_->bell);
         first_ = next;
     }

@@ -21,7 +21,7 @@ class sleepers {
 
       private:
         friend class sleepers;
-        struct one* first_ = nullptr;
+        struct sleeper* first_ = nullptr;
     };
 
     class moment {
@@ -39,8 +39,8 @@ class sleepers {
     [[nodiscard]] woken take_all() noexcept { return take(SIZE_MAX); }
 
   private:
-    struct one* first_ = nullptr;
-    struct one* last_ = nullptr;
+    struct sleeper* first_ = nullptr;
+    struct sleeper* last_ = nullptr;
 };
 
 } // namespace stn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "io/redis_connection.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -27,6 +28,7 @@ namespace stn {
 
 namespace {
 
+constexpr std::size_t most_at_once = std::size_t{64} << 10;
 constexpr int unacknowledged_ms = 10'000; // then the kernel gives a silent peer up
 
 // hiredis sends without MSG_NOSIGNAL; a caller who turns the loop on its own thread may have SIGPIPE unblocked.
@@ -224,47 +226,61 @@ std::size_t redis_connection::unsent() const noexcept {
 void redis_connection::write() {
     if (phase_ != phase::open || unsent() == 0) return;
     const no_sigpipe quiet(session_ != nullptr);
-    ERR_clear_error();
+    if (session_ != nullptr) ERR_clear_error();
     int all = 0;
     if (::redisBufferWrite(context_, &all) != REDIS_OK) fail_of_context();
     blocked_ = all == 0 && phase_ == phase::open;
 }
 
-void redis_connection::read() {
-    if (phase_ != phase::open) return;
+bool redis_connection::read() {
+    if (phase_ != phase::open) return false;
     const no_sigpipe quiet(session_ != nullptr);
-    constexpr std::size_t gulp = 16 * std::size_t{1'024}; // what hiredis reads at once
-    bool more = true;
-    for (int gulps = 0; more && gulps < 64; ++gulps) { // then others have their turn
-        ERR_clear_error();
-        const std::size_t before = context_->reader->len;
-        if (::redisBufferRead(context_) != REDIS_OK) {
-            fail_of_context();
-            return;
-        }
-        heard_ = heard_ || context_->reader->len != before;
-        more = session_ != nullptr ? SSL_pending(session_) > 0 : context_->reader->len - before >= gulp;
-        if (context_->reader->len - context_->reader->pos > reply_builder::most_bytes) {
-            fail_with(status::not_redis, "the server's reply is larger than any value may be");
-            return;
-        }
+    if (session_ != nullptr) ERR_clear_error();
+    if (!gulp_) gulp_ = std::make_unique<char[]>(most_at_once);
+    const auto got = context_->funcs->read(context_, gulp_.get(), most_at_once);
+    fed_ = gulped_ = 0;
+    if (got < 0) {
+        fail_of_context();
+        return false;
     }
+    gulped_ = static_cast<std::size_t>(got);
+    heard_ = heard_ || got > 0;
+    return session_ != nullptr ? SSL_pending(session_) > 0 : gulped_ == most_at_once;
+}
+
+// hiredis' reader moves what is left in it to the front after every thousand bytes: it gets little at a time.
+bool redis_connection::feed() {
+    constexpr std::size_t bite = 2'048;
+    const std::size_t n = std::min(bite, gulped_ - fed_);
+    if (n == 0) return false;
+    if (::redisReaderFeed(context_->reader, gulp_.get() + fed_, n) != REDIS_OK) {
+        fail_with(status::no_memory, "no memory for the server's reply");
+        return false;
+    }
+    fed_ += n;
+    if (context_->reader->len - context_->reader->pos <= reply_builder::most_bytes) return true;
+    fail_with(status::not_redis, "the server's reply is larger than any value may be");
+    return false;
 }
 
 bool redis_connection::next(reply& out, bool& push) {
     // What came before a connection's end is still good.
-    if (context_ == nullptr || context_->reader->err != 0) return false;
-    void* found = nullptr;
-    if (::redisReaderGetReply(context_->reader, &found) != REDIS_OK) {
-        context_->err = context_->reader->err;
-        std::memcpy(context_->errstr, context_->reader->errstr, sizeof context_->errstr);
-        fail_of_context();
-        return false;
+    while (context_ != nullptr && context_->reader->err == 0) {
+        void* found = nullptr;
+        if (::redisReaderGetReply(context_->reader, &found) != REDIS_OK) {
+            context_->err = context_->reader->err;
+            std::memcpy(context_->errstr, context_->reader->errstr, sizeof context_->errstr);
+            fail_of_context();
+            return false;
+        }
+        if (found != nullptr) {
+            push = builder_.was_push();
+            out = builder_.take();
+            return true;
+        }
+        if (!feed()) return false;
     }
-    if (found == nullptr) return false;
-    push = builder_.was_push();
-    out = builder_.take();
-    return true;
+    return false;
 }
 
 void redis_connection::abandon_after_fork() noexcept {

@@ -51,8 +51,9 @@ class redis_connection {
     [[nodiscard]] std::size_t unsent() const noexcept;
     [[nodiscard]] bool blocked() const noexcept { return blocked_; } // the socket took only a part
     void write();
-    // Reads what has arrived; `next` gives the replies one by one.
-    void read();
+    // Reads of what has arrived; `next` gives the replies one by one, all of them before the next `read`. True:
+    // there may be more.
+    bool read();
     [[nodiscard]] bool next(reply& out, bool& push);
     // Says that nothing more will come from us, and gives the peer `patience_ms` to take it.
     void finish(int patience_ms);
@@ -62,6 +63,7 @@ class redis_connection {
   private:
     void fail_with(status code, std::string why);
     void fail_of_context();
+    bool feed();
     void secure();
 
     const std::shared_ptr<tls_context> tls_;
@@ -73,6 +75,9 @@ class redis_connection {
     bool blocked_ = false;
     bool heard_ = false; // anything at all, once open
     error failure_;
+    std::unique_ptr<char[]> gulp_;   // what was read last, of which
+    std::size_t gulped_ = 0;         // so much is there, and
+    std::size_t fed_ = 0;            // so much the reader has had
     std::vector<const char*> heads_; // of `append`, kept for its memory
     std::vector<std::size_t> sizes_;
 };

@@ -114,7 +114,12 @@ void redis_link::hear_greeting(mono_ms now) {
 void redis_link::hear(mono_ms now) {
     reply said;
     bool push = false;
-    while (state_ == state::up && connection_->next(said, push)) owner_.on_reply(std::move(said), push, now);
+    bool more = true;
+    for (int gulps = 0; more && gulps < 16; ++gulps) { // then others have their turn
+        more = connection_->read();
+        while (state_ == state::up && connection_->next(said, push)) owner_.on_reply(std::move(said), push, now);
+        if (state_ != state::up) return;
+    }
 }
 
 void redis_link::turn(mono_ms now) {
@@ -132,13 +137,12 @@ void redis_link::turn(mono_ms now) {
         break;
     case state::greeting:
         connection_->write();
-        connection_->read();
+        static_cast<void>(connection_->read()); // the rest, if there is more, in the next turn
         hear_greeting(now);
         break;
     case state::up:
         if (!ready) return;
-        connection_->read();
-        hear(now); // also what came before the end
+        hear(now);
         break;
     }
     if (!connection_) return;
