@@ -170,6 +170,7 @@ class proxy::machine {
     std::uint64_t sprung = 0;
     std::uint64_t accepted = 0;
     std::array<std::uint64_t, 2> carried{};
+    std::array<std::uint64_t, 2> writes{};
     std::list<connection> connections;
 
   private:
@@ -398,6 +399,7 @@ void proxy::machine::write(connection& c, way w, steady::time_point now) {
         }
         const auto sent = static_cast<std::size_t>(n);
         carried[static_cast<std::size_t>(w)] += sent;
+        ++writes[static_cast<std::size_t>(w)];
         s.queued -= sent;
         next.bytes.erase(0, sent);
         if (next.bytes.empty()) s.queue.pop_front();
@@ -505,6 +507,12 @@ std::uint64_t proxy::accepted() const {
 std::uint64_t proxy::alive() const {
     std::uint64_t n = 0;
     machine_->run([&] { machine_->each(everybody, [&](const connection& c) { n += c.client ? 1U : 0U; }); });
+    return n;
+}
+
+std::uint64_t proxy::writes(way which_way) const {
+    std::uint64_t n = 0;
+    machine_->run([&] { n = machine_->writes[static_cast<std::size_t>(which_way)]; });
     return n;
 }
 

@@ -67,6 +67,7 @@ class proxy {
     [[nodiscard]] std::uint64_t accepted() const;             // connections, ever
     [[nodiscard]] std::uint64_t alive() const;                // as far as the client's end knows
     [[nodiscard]] std::uint64_t carried(way which_way) const; // bytes delivered, ever
+    [[nodiscard]] std::uint64_t writes(way which_way) const;  // that delivered any
 
   private:
     class machine;
