@@ -264,7 +264,9 @@ int32_t stn_cache_get_or_load(stn_cache* cache, const stn_policy* policy, const 
         if ((flags & STN_FETCH_REFRESH) != 0) {
             return fail(status::invalid_argument, "flags has REFRESH: a refresh needs a queue, see stn_cache_fetch");
         }
-        const stn_queue mailbox{{}, std::make_shared<event_queue>(0)};
+        STN_TRY(check_handle(cache, "cache"));
+        client_core& core = *cache->cache.owner()->core;
+        const stn_queue mailbox{{}, core.private_queues.borrow()};
         stn::cache::call c;
         STN_TRY(make_call(cache, policy, key, n, deadline_ms, within, &mailbox, 0, c));
         c.force = (flags & STN_FETCH_FORCE) != 0;
@@ -274,10 +276,11 @@ int32_t stn_cache_get_or_load(stn_cache* cache, const stn_policy* policy, const 
         event& e = made->e;
         const auto op = cache->cache.fetch(c);
         if (!op) return op.failure();
-        cache->cache.owner()->core->turns.work_until([&] { return mailbox.q->has_event(); });
+        core.turns.work_until([&] { return mailbox.q->has_event(); });
 
         const status s = mailbox.q->next(-1, e);
         if (s != status::ok) return fail(status::internal, "the private queue ended before its answer");
+        if (e.kind != event_kind::lease) core.private_queues.give_back(mailbox.q);
         if (e.kind == event_kind::lease) {
             e.held->mark_taken();
             stn_lease held{{}, std::move(e.held)};

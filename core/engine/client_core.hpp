@@ -14,6 +14,7 @@
 #include "engine/fills.hpp"
 #include "engine/flight_alarms.hpp"
 #include "engine/loop.hpp"
+#include "engine/mailboxes.hpp"
 #include "engine/notices.hpp"
 #include "engine/readiness.hpp"
 #include "engine/single_flight.hpp"
@@ -110,6 +111,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     flight_alarms alarms;
     notices told;
     readiness ready;
+    mailboxes private_queues;
     std::atomic<bool> settling{false};          // an attempt to connect may still end well; any thread may read it
     std::atomic<std::int64_t> server_offset{0}; // server time - mono time, as last seen
     const outcome_ptr client_closed;            // why everything ends in the end
