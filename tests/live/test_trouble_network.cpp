@@ -23,7 +23,7 @@ namespace {
 constexpr auto hang = 5s; // nothing here takes a tenth of that
 
 struct stage {
-    explicit stage(server_kind kind = server_kind::redis, const std::string& options = "{}")
+    explicit stage(server_kind kind = server_kind::redis, const std::string& options = patient)
         : server(kind),
           net(server.port()),
           shop(net.url(), options) {

@@ -139,8 +139,9 @@ TEST_CASE("a put or an invalidation whose server dies is told what is known of i
 TEST_CASE("a server stopped for a second: late grants are not used, and there is no second herd") {
     on_each([](server_kind kind) {
         live_server server(kind);
-        app here(server.url());
-        app there(server.url());
+        const std::string options = R"({"command_timeout": "250ms"})";
+        app here(server.url(), options);
+        app there(server.url(), options);
         REQUIRE(here.ready().status == STN_OK);
         REQUIRE(there.ready().status == STN_OK);
         server.pause();
