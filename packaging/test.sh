@@ -197,6 +197,7 @@ stage_sim() {
   compile release "tests/sim/all tests/bench/all" -DSTN_TESTS=ON -DSTN_BENCH=ON || return
   suite release sim 360 --seeds 10000
   single sim bench 120 "$root/build/release/tests/bench/bench" --benchmark_min_time=0.01 --benchmark_repetitions=1
+  single sim bench_store 120 "$root/build/release/tests/bench/bench_store" --rounds 1 --ms 50
   if [[ -d $root/examples/stampede ]]; then
     single sim demo 300 bash "$root/packaging/demo.sh"
   fi
@@ -262,7 +263,7 @@ stage=install
 failed=0
 install_packages "${packages[@]}" || failed=1
 bash "$root/packaging/bootstrap_hiredis.sh" || failed=1
-if [[ " ${stages[*]} " =~ \ (live|tsan)\  ]]; then
+if [[ " ${stages[*]} " =~ \ (live|tsan|sim)\  ]]; then
   find_servers || failed=1
 fi
 record install packages 0 "$failed" "$SECONDS"
