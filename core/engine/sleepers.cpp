@@ -37,7 +37,7 @@ sleepers::moment::moment(std::int64_t ms_from_now) noexcept : never_(ms_from_now
     if (never_) return;
     constexpr std::int64_t longest_ms = 315'360'000'000; // ten years
     const std::int64_t ms = std::min(ms_from_now, longest_ms);
-    ::clock_gettime(CLOCK_MONOTONIC, &at_);
+    static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &at_)); // cannot fail for this clock
     at_.tv_sec += static_cast<time_t>(ms / 1'000);
     at_.tv_nsec += static_cast<long>(ms % 1'000) * 1'000'000;
     if (at_.tv_nsec < 1'000'000'000) return;

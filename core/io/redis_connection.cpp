@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -37,7 +39,8 @@ ssize_t send_quietly(redisContext* c) {
     if (n >= 0) return n;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
     c->err = REDIS_ERR_IO;
-    std::strncpy(c->errstr, std::strerror(errno), sizeof c->errstr - 1);
+    const std::string why = std::system_category().message(errno);
+    c->errstr[why.copy(c->errstr, sizeof c->errstr - 1)] = '\0';
     return -1;
 }
 
@@ -171,7 +174,7 @@ void redis_connection::advance() {
         socklen_t size = sizeof fault;
         if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &fault, &size) != 0) fault = errno;
         if (fault != 0) {
-            fail_with(status::unavailable, std::strerror(fault));
+            fail_with(status::unavailable, std::system_category().message(fault));
             return;
         }
         if (connected_to_itself(fd())) {

@@ -164,14 +164,13 @@ void redis_link::write(mono_ms now) {
     if (connection_->at() == redis_connection::phase::failed) failed(connection_->failure(), now);
 }
 
-void redis_link::drop(error why, mono_ms now) {
+void redis_link::drop(const error& why, mono_ms now) {
     if (state_ == state::up) failed(why, now);
 }
 
 void redis_link::failed(const error& why, mono_ms now) {
-    const error kept = why; // it may be the connection's own
+    const auto ended = std::move(connection_); // `why` may be its own
     const bool stood = state_ == state::up;
-    connection_ = nullptr;
     if (!stood && !addresses_.empty() && now < attempt_until_) {
         connect_next(now);
         return;
@@ -181,7 +180,7 @@ void redis_link::failed(const error& why, mono_ms now) {
     rest_until_ = now + schedule::reconnect_pause(failures_, chance_);
     if (!stood || now - up_since_ < schedule::stands_after_ms) ++failures_;
     state_ = state::resting;
-    owner_.on_down(kept, stood, now);
+    owner_.on_down(why, stood, now);
 }
 
 mono_ms redis_link::next_ms() const noexcept {

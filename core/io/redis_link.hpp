@@ -66,7 +66,7 @@ class redis_link {
         if (connection_) connection_->abandon_after_fork();
     }
     // Ends the standing connection and begins again.
-    void drop(error why, mono_ms now);
+    void drop(const error& why, mono_ms now);
 
     // Goes on with whatever is ready, and with what is due.
     void turn(mono_ms now);

@@ -72,7 +72,6 @@ class raw_client {
         return ::poll(&p, 1, static_cast<int>(patience.count())) == 1 && (p.revents & POLLERR) == 0;
     }
 
-
   private:
     bool readable(std::chrono::milliseconds patience) {
         pollfd p{fd_, POLLIN, 0};
