@@ -2,6 +2,7 @@
 #include "engine/sleepers.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -24,10 +25,11 @@ struct sleeper {
         int failed = 0;
         while ((failed = ::sem_clockwait(&bell, CLOCK_MONOTONIC, &at)) != 0 && errno == EINTR) {
         }
-        return failed == 0;
+        return failed == 0 && rung.load(std::memory_order_acquire);
     }
 
     sem_t bell{};
+    std::atomic<bool> rung{false}; // says what sem_clockwait does not tell ThreadSanitizer: the waker is done with us
     sleeper* next = nullptr;
     sleeper* before = nullptr;
     bool listed = true; // under the owner's mutex
@@ -88,6 +90,7 @@ sleepers::woken sleepers::take(std::size_t at_most) noexcept {
 void sleepers::woken::wake() noexcept {
     while (first_ != nullptr) {
         sleeper* const next = first_->next; // it is gone as soon as it is woken
+        first_->rung.store(true, std::memory_order_release);
         ::sem_post(&first_->bell);
         first_ = next;
     }

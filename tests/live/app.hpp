@@ -14,19 +14,10 @@
 
 #include "stanchion/stanchion.h"
 #include "support/live_server.hpp"
+#include "support/owned.hpp"
 
 // What users of stanchion.h see of a store in trouble, and what the store sees of them.
 namespace stn::test {
-
-struct freer {
-    void operator()(stn_client* p) const { stn_client_free(p); }
-    void operator()(stn_queue* p) const { stn_queue_free(p); }
-    void operator()(stn_event* p) const { stn_event_free(p); }
-    void operator()(stn_cache* p) const { stn_cache_free(p); }
-    void operator()(stn_lease* p) const { stn_lease_free(p); }
-    void operator()(stn_error* p) const { stn_error_free(p); }
-};
-template <class T> using owned = std::unique_ptr<T, freer>;
 
 // How one call ended.
 struct answer {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,22 +9,13 @@
 
 #include "stanchion/stanchion.h"
 #include "support/chance.hpp"
+#include "support/owned.hpp"
 
 // stanchion.h with owners, and what the threads of a stress test share. Checks of doctest may be made
 // by any thread, but each takes a lock: threads count, and the test's own thread checks.
 namespace stn::stress {
 
-struct freer {
-    void operator()(stn_client* p) const { stn_client_free(p); }
-    void operator()(stn_queue* p) const { stn_queue_free(p); }
-    void operator()(stn_event* p) const { stn_event_free(p); }
-    void operator()(stn_cache* p) const { stn_cache_free(p); }
-    void operator()(stn_lease* p) const { stn_lease_free(p); }
-    void operator()(stn_group* p) const { stn_group_free(p); }
-    void operator()(stn_flight* p) const { stn_flight_free(p); }
-    void operator()(stn_error* p) const { stn_error_free(p); }
-};
-template <class T> using owned = std::unique_ptr<T, freer>;
+using test::owned;
 
 inline owned<stn_client> open_client(const char* url = "memory://", const char* options = nullptr) {
     stn_client* out = nullptr;
