@@ -131,6 +131,7 @@ void single_flight::settle_in(const entry& how, const visitor& who, shard& s, wa
                 f, caller{who.home, who.tag, who.within, f.id, who.deadline, who.refresh, who.no_wait, leads, who.came},
                 who.deadline);
             t.op = op_of(s, *seat);
+            f.extra.hasty = f.extra.hasty || who.no_wait;
             if (who.deadline < f.alarm) t.alarm = who.deadline;
         }
         if (edges != nullptr && who.within != 0) {
@@ -367,7 +368,8 @@ std::vector<caller> single_flight::take_if(const ref& f, function_ref<bool(const
 std::vector<caller> single_flight::set_busy(const ref& f) {
     {
         const std::lock_guard lock(f.at->mutex);
-        if (std::exchange(f.f->extra.busy, true)) return {}; // nobody who does not wait has come since
+        f.f->extra.busy = true;
+        if (!f.f->extra.hasty) return {}; // a crowd need not be walked through
     }
     return take_if(f, [](const caller& who) { return who.no_wait; });
 }

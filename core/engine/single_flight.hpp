@@ -50,6 +50,7 @@ class single_flight {
         std::uint64_t lease_no = 0; // of the load that may answer, 0: none runs
         std::uint64_t scope = 0;    // host_scope of the queue that its lease went to
         bool busy = false;          // its callers wait for a load, here or elsewhere
+        bool hasty = false;         // somebody who does not wait has entered it, at any time
         bool in_line = false;       // it waits for a load slot
         bool exempt = false;        // opened from inside a load: needs no slot
         bool detached = false;      // an invalidation has passed

@@ -70,7 +70,7 @@ class transport {
     [[nodiscard]] virtual bool settling() const { return false; }
     // `wanted` tells whether somebody still waits for the reply of a command: one that the server did not
     // know is taught and sent again only then. Under the turn lock.
-    virtual void set_wanted(std::function<bool(command_seq)>) {}
+    virtual void set_wanted(const std::function<bool(command_seq)>&) {}
     // Ends it: commands in flight are told `lost`, no ring comes after it returns.
     virtual void close() = 0;
     // For a fork child: closes descriptors, and says nothing to anybody.

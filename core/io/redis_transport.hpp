@@ -47,7 +47,7 @@ class redis_transport final : public transport {
     [[nodiscard]] server_ms server_time(mono_ms now) override;
     [[nodiscard]] bool settling() const override { return !closed_ && commands_.settling(); }
     void set_ring(std::function<void()>) override {} // the sleeper wakes by what it watches
-    void set_wanted(std::function<bool(command_seq)> wanted) override { wanted_ = std::move(wanted); }
+    void set_wanted(const std::function<bool(command_seq)>& wanted) override { wanted_ = wanted; }
     void close() override;
     void abandon_after_fork() noexcept override;
 
