@@ -9,6 +9,7 @@
 #include <span>
 
 #include "protocol/envelope.hpp"
+#include "protocol/lock_value.hpp"
 #include "protocol/wake.hpp"
 
 namespace stn {
@@ -16,6 +17,7 @@ namespace {
 
 using arguments = std::span<const std::string>;
 
+constexpr std::string_view wrong_type_text = "WRONGTYPE Operation against a key holding the wrong kind of value";
 constexpr std::size_t token_at = 4;
 constexpr std::size_t created_at = 20;
 constexpr std::size_t waiter_at = 3;
@@ -199,13 +201,122 @@ reply release(arguments args, script_host& host) {
     return reply::of_integer(1);
 }
 
+// As '(%d+)' in Lua; at most `most` digits.
+std::optional<std::int64_t> digits(std::string_view text, std::size_t most) {
+    std::int64_t n = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
+    const bool whole = fault == std::errc{} && end == text.data() + text.size() && text.size() <= most;
+    return whole ? std::optional(n) : std::nullopt;
+}
+
+reply acquire(arguments args, script_host& host) {
+    if (host.wrong_type()) return reply::of_error(std::string(wrong_type_text));
+    if (const std::string* v = host.bytes()) {
+        if (!v->starts_with(args[0])) return pair(0, host.pttl());
+        const auto lock = read_lock_value(*v);
+        if (auto refused = host.pexpire(args[1])) return reply::of_error(*refused);
+        return pair(1, lock ? lock->fence : 0);
+    }
+    const std::int64_t fence = host.fence();
+    std::string value = args[0] + ":" + std::to_string(fence) + ":" + args[2];
+    if (auto refused = host.set(std::move(value), args[1])) return reply::of_error(*refused);
+    return pair(1, fence);
+}
+
+struct tick_value {
+    server_ms start = 0;
+    std::string_view token;
+    std::int64_t fence = 0;
+    bool running = false;
+};
+
+std::optional<tick_value> read_tick_value(std::string_view v) {
+    constexpr std::size_t most_digits = 16;
+    tick_value out;
+    const auto colon = v.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto start = digits(v.substr(0, colon), most_digits);
+    const std::string_view rest = v.substr(colon + 1);
+    if (!start || rest.size() < 17 || rest[16] != ':') return std::nullopt;
+    out.start = *start;
+    out.token = rest.substr(0, 16);
+    const std::string_view tail = rest.substr(17);
+    const auto last = tail.find(':');
+    if (last == std::string_view::npos || tail.starts_with('-')) return std::nullopt;
+    const auto fence = digits(tail.substr(0, last), most_digits);
+    const std::string_view state = tail.substr(last + 1);
+    if (!fence || (state != "running" && state != "done")) return std::nullopt;
+    out.fence = *fence;
+    out.running = state == "running";
+    return out;
+}
+
+reply numbers(std::int64_t a, std::int64_t b, std::int64_t c) {
+    return reply::of_array({reply::of_integer(a), reply::of_integer(b), reply::of_integer(c)});
+}
+
+reply tick(arguments args, script_host& host) {
+    constexpr std::int64_t longest = 10'000'000'000'000;
+    const std::int64_t every = digits(args[1], 20).value_or(0);
+    const std::int64_t offset = digits(args[2], 20).value_or(longest + 1);
+    const std::int64_t at_most = digits(args[3], 20).value_or(-1);
+    if (every < 1 || every > longest || offset < -longest || offset > longest || at_most < 0 || at_most > longest) {
+        return reply::of_error("ERR the slots of the tick make no sense");
+    }
+    if (host.wrong_type()) return reply::of_error(std::string(wrong_type_text));
+    const server_ms now = host.now();
+    const std::int64_t into = (now - offset) % every;
+    const server_ms slot = now - (into < 0 ? into + every : into);
+    if (const std::string* v = host.bytes()) {
+        const auto there = read_tick_value(*v);
+        if (!there) return numbers(3, 0, 0);
+        if (there->running && there->token == args[0]) return numbers(1, there->start, there->fence);
+        if (there->start >= slot) return numbers(0, there->start, slot + every - now);
+        const server_ms dead = there->fence / 1'000 + at_most;
+        if (there->running && now <= dead) return numbers(2, there->start, dead + 1 - now);
+    }
+    const std::int64_t fence = host.fence();
+    std::string value = std::to_string(slot) + ":" + args[0] + ":" + std::to_string(fence) + ":running";
+    const std::string px = std::to_string(std::max(2 * every, at_most));
+    if (auto refused = host.set(std::move(value), px)) return reply::of_error(*refused);
+    return numbers(1, slot, fence);
+}
+
+reply tick_end(arguments args, script_host& host) {
+    if (host.wrong_type()) return reply::of_integer(-1);
+    const std::string* v = host.bytes();
+    if (v == nullptr) return reply::of_integer(0);
+    const auto there = read_tick_value(*v);
+    if (!there || there->token != args[0]) return reply::of_integer(-1);
+    std::string value = v->substr(0, v->rfind(':')) + ":done";
+    host.del();
+    if (args[1] == "done") {
+        if (auto refused = host.set(std::move(value), args[2])) return reply::of_error(*refused);
+    }
+    return reply::of_integer(1);
+}
+
+reply once(arguments args, script_host& host) {
+    if (host.wrong_type()) return reply::of_error(std::string(wrong_type_text));
+    if (const std::string* v = host.bytes()) return reply::of_integer(*v == args[0] ? 1 : 0);
+    if (auto refused = host.set(args[0], args[1])) return reply::of_error(*refused);
+    return reply::of_integer(1);
+}
+
+reply inspect(arguments, script_host& host) {
+    if (host.wrong_type()) return reply::of_error(std::string(wrong_type_text));
+    const std::string* v = host.bytes();
+    return reply::of_array({reply::of_integer(host.pttl()), reply::of_bulk(v != nullptr ? *v : std::string())});
+}
+
 struct known_script {
     reply (*run)(arguments, script_host&);
     std::size_t arguments_at_least;
 };
 
-constexpr known_script scripts[] = {{lease, 3}, {extend, 2},  {fill, 6},  {abandon, 6}, {mark_stale, 4},
-                                    {put, 5},   {refresh, 2}, {renew, 2}, {release, 4}};
+constexpr known_script scripts[] = {{lease, 3}, {extend, 2},   {fill, 6},  {abandon, 6}, {mark_stale, 4},
+                                    {put, 5},   {refresh, 2},  {renew, 2}, {release, 4}, {acquire, 3},
+                                    {tick, 4},  {tick_end, 3}, {once, 2},  {inspect, 0}};
 
 } // namespace
 

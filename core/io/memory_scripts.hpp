@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "protocol/command.hpp"
 #include "protocol/reply.hpp"
 
@@ -26,6 +27,9 @@ class script_host {
     [[nodiscard]] virtual const std::string* bytes() = 0;
     [[nodiscard]] virtual bool wrong_type() = 0;
     [[nodiscard]] virtual std::int64_t pttl() = 0; // -2: no key, -1: no TTL
+    // The server's clock in microseconds, and never the same twice: what fences are made of.
+    [[nodiscard]] virtual std::int64_t fence() = 0;
+    [[nodiscard]] virtual server_ms now() const = 0;
     virtual refusal set(std::string bytes, std::string_view px) = 0;
     virtual refusal set_range(std::size_t at, std::string_view patch) = 0;
     virtual refusal pexpire(std::string_view ms) = 0;

@@ -37,6 +37,13 @@ class memory_server::script_run final : public script_host {
         return e == nullptr ? -2 : static_cast<std::int64_t>(static_cast<double>(server_.left(*e)));
     }
 
+    std::int64_t fence() override {
+        server_.last_fence_ = std::max(server_.now_ * 1'000, server_.last_fence_ + 1);
+        return server_.last_fence_;
+    }
+
+    [[nodiscard]] server_ms now() const override { return server_.now_; }
+
     refusal set(std::string bytes, std::string_view px) override {
         if (auto refused = want_memory()) return refused;
         std::int64_t ms = 0;

@@ -40,6 +40,7 @@ class memory_peer {
 // script of core/protocol/scripts is written once more beside it, in memory_scripts.cpp; a
 // differential test holds the two together. What differs from a real server, on purpose:
 //   - a key is gone at the very millisecond of its TTL (a real one still shows it there, with PTTL 0);
+//   - no two fences are the same, even of one microsecond: max(now, last + 1);
 //   - expired keys leave at the next command, read or not, so that nothing piles up;
 //   - there are no separate sharded channels, and a publisher hears itself if it subscribed.
 class memory_server {
@@ -104,6 +105,7 @@ class memory_server {
     std::map<std::string, peers, std::less<>> channels_;
     std::array<std::uint64_t, static_cast<std::size_t>(verb::ping) + 1> verbs_{};
     std::array<std::uint64_t, static_cast<std::size_t>(script_id::count_)> scripts_{};
+    std::int64_t last_fence_ = 0;
     bool refuse_writes_ = false;
     bool refuse_publish_ = false;
 };

@@ -19,6 +19,11 @@ enum class script_id : std::uint8_t {
     refresh, // take a refresh lease: the bare token, idempotent
     renew,
     release,
+    acquire,
+    tick,
+    tick_end,
+    once,
+    inspect,
     count_
 };
 

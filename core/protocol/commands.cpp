@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "protocol/envelope.hpp"
+#include "protocol/lock_value.hpp"
 #include "protocol/wake.hpp"
 
 namespace stn {
@@ -157,6 +158,68 @@ command release_command(std::string_view key, const token& mine, std::string_vie
     std::vector<std::string> args{mine.str()};
     append_wake(args, {std::string(channel), wake_tail(key)});
     return script(script_id::release, key, std::move(args));
+}
+
+command acquire_command(std::string_view key, const token& mine, std::int64_t ttl_ms, std::string_view label) {
+    return script(script_id::acquire, key, {mine.str(), std::to_string(ttl_ms), escape_label(label)});
+}
+
+std::optional<acquire_answer> read_acquire(const reply& r) {
+    if (!is_pair(r)) return std::nullopt;
+    const std::int64_t n = r.items[1].integer;
+    return r.items[0].integer == 1 ? acquire_answer{true, n, 0} : acquire_answer{false, 0, n};
+}
+
+command tick_command(std::string_view key, const token& mine, const tick_times& when) {
+    return script(
+        script_id::tick, key,
+        {mine.str(), std::to_string(when.every_ms), std::to_string(when.offset_ms), std::to_string(when.at_most_ms)});
+}
+
+std::optional<tick_answer> read_tick(const reply& r) {
+    if (r.kind != reply_kind::array || r.items.size() != 3) return std::nullopt;
+    for (const reply& item : r.items) {
+        if (item.kind != reply_kind::integer) return std::nullopt;
+    }
+    const std::int64_t n = r.items[2].integer;
+    tick_answer out;
+    out.slot = r.items[1].integer;
+    switch (r.items[0].integer) {
+    case 0:
+        out.what = tick_answer::kind::taken;
+        out.in_ms = n;
+        break;
+    case 1:
+        out.what = tick_answer::kind::granted;
+        out.fence = n;
+        break;
+    case 2:
+        out.what = tick_answer::kind::still_running;
+        out.in_ms = n;
+        break;
+    case 3: break;
+    default: return std::nullopt;
+    }
+    return out;
+}
+
+command tick_end_command(std::string_view key, const token& mine, bool done, std::int64_t memory_ms) {
+    return script(script_id::tick_end, key, {mine.str(), done ? "done" : "undone", std::to_string(memory_ms)});
+}
+
+command once_command(std::string_view key, const token& mine, std::int64_t ttl_ms) {
+    return script(script_id::once, key, {mine.str(), std::to_string(ttl_ms)});
+}
+
+command inspect_command(std::string_view key) {
+    return script(script_id::inspect, key, {});
+}
+
+std::optional<inspect_answer> read_inspect(const reply& r) {
+    if (r.kind != reply_kind::array || r.items.size() != 2 || r.items[0].kind != reply_kind::integer ||
+        r.items[1].kind != reply_kind::bulk)
+        return std::nullopt;
+    return inspect_answer{r.items[0].integer, r.items[1].text};
 }
 
 std::optional<std::int64_t> read_integer(const reply& r) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -84,6 +85,59 @@ struct refresh_answer {
 
 // 1: was mine, deleted and told; 0: nobody's; -1: another's.
 [[nodiscard]] command release_command(std::string_view key, const token& mine, std::string_view channel);
+
+// `label` as it is; it is escaped here.
+[[nodiscard]] command acquire_command(std::string_view key, const token& mine, std::int64_t ttl_ms,
+                                      std::string_view label);
+
+struct acquire_answer {
+    bool granted = false;
+    std::int64_t fence = 0;
+    std::int64_t pttl_ms = 0; // of what stands there instead; -1: it does not end by itself
+};
+
+[[nodiscard]] std::optional<acquire_answer> read_acquire(const reply& r);
+
+// When the slots of a tick begin, and how long a run that tells nothing holds later ones up.
+struct tick_times {
+    std::int64_t every_ms = 0;
+    std::int64_t offset_ms = 0;
+    std::int64_t at_most_ms = 0;
+    // How long the store remembers a slot.
+    [[nodiscard]] std::int64_t memory_ms() const noexcept { return std::max(2 * every_ms, at_most_ms); }
+};
+
+[[nodiscard]] command tick_command(std::string_view key, const token& mine, const tick_times& when);
+
+struct tick_answer {
+    enum class kind : std::uint8_t {
+        taken,         // `slot` was given out; the next one begins in `in_ms`
+        granted,       // `slot` is mine, with `fence`
+        still_running, // the run of `slot`, an earlier one; it counts as dead in `in_ms`
+        foreign,       // what stands there is no tick
+    };
+    kind what = kind::foreign;
+    server_ms slot = 0;
+    std::int64_t fence = 0;
+    std::int64_t in_ms = 0;
+};
+
+[[nodiscard]] std::optional<tick_answer> read_tick(const reply& r);
+
+// 1: was mine, ended; 0: nobody's; -1: another's.
+[[nodiscard]] command tick_end_command(std::string_view key, const token& mine, bool done, std::int64_t memory_ms);
+
+// 1: mine; 0: another's.
+[[nodiscard]] command once_command(std::string_view key, const token& mine, std::int64_t ttl_ms);
+
+[[nodiscard]] command inspect_command(std::string_view key);
+
+struct inspect_answer {
+    std::int64_t pttl_ms = -2; // -2: nothing stands there; -1: it does not end by itself
+    std::string bytes;
+};
+
+[[nodiscard]] std::optional<inspect_answer> read_inspect(const reply& r);
 
 [[nodiscard]] std::optional<std::int64_t> read_integer(const reply& r);
 [[nodiscard]] std::optional<server_ms> read_time(const reply& r);

@@ -84,6 +84,18 @@ std::string refresh_key(std::string_view prefix, std::string_view cache, std::st
     return out;
 }
 
+std::string lock_key(std::string_view prefix, std::string_view name) {
+    return mapped_key(prefix, ":k", {}, name);
+}
+
+std::string tick_key(std::string_view prefix, std::string_view name) {
+    return mapped_key(prefix, ":t", {}, name);
+}
+
+std::string once_key(std::string_view prefix, std::string_view id) {
+    return mapped_key(prefix, ":o", {}, id);
+}
+
 std::string wake_channel(std::string_view prefix, std::string_view key) {
     std::uint64_t hash = 0xcbf29ce484222325; // FNV-1a: every process of a fleet must find the same
     for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -30,6 +30,9 @@ inline constexpr std::uint64_t wake_channels = 64;
 [[nodiscard]] std::string value_key(std::string_view prefix, std::string_view cache, std::string_view key);
 [[nodiscard]] std::string refresh_key(std::string_view prefix, std::string_view cache, std::string_view key,
                                       const token& generation);
+[[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name);
+[[nodiscard]] std::string tick_key(std::string_view prefix, std::string_view name);
+[[nodiscard]] std::string once_key(std::string_view prefix, std::string_view id);
 [[nodiscard]] std::string wake_channel(std::string_view prefix, std::string_view key);
 
 } // namespace stn

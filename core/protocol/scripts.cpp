@@ -9,8 +9,9 @@ namespace {
 
 constexpr auto script_count = static_cast<std::size_t>(script_id::count_);
 
-constexpr std::array<std::string_view, script_count> names = {"lease", "extend",  "fill",  "abandon", "mark_stale",
-                                                              "put",   "refresh", "renew", "release"};
+constexpr std::array<std::string_view, script_count> names = {"lease", "extend",   "fill",  "abandon", "mark_stale",
+                                                              "put",   "refresh",  "renew", "release", "acquire",
+                                                              "tick",  "tick_end", "once",  "inspect"};
 
 // Runs while compiling: a script without a file does not build.
 consteval std::array<std::size_t, script_count> find_all() {

