@@ -90,6 +90,24 @@ std::int64_t reconnect_pause(int failures, draws& draw) {
     return between(0, high, draw);
 }
 
+std::int64_t lock_renew_after(std::int64_t ttl_ms, draws& draw) {
+    const std::int64_t third = renew_after(ttl_ms);
+    return std::max<std::int64_t>(1, between(third - third / 4, third, draw));
+}
+
+std::int64_t lock_renew_patience(std::int64_t ttl_ms, std::int64_t command_timeout_ms) {
+    return std::clamp<std::int64_t>(ttl_ms / 6, 1, std::max<std::int64_t>(1, command_timeout_ms));
+}
+
+std::int64_t lock_look(int looks, std::int64_t pttl_ms, draws& draw) {
+    const std::int64_t in = next_look(looks, -1, draw);
+    return pttl_ms < 0 ? in : std::min(in, pttl_ms + 1 + between(0, 10, draw));
+}
+
+std::int64_t lock_try_after(int releases, double contention) {
+    return releases * 2 > contention ? 0 : 1;
+}
+
 std::int64_t average(std::int64_t before_ms, std::int64_t load_ms) {
     load_ms = std::max<std::int64_t>(1, load_ms);
     return before_ms == 0 ? load_ms : (3 * before_ms + load_ms + 3) / 4;

@@ -67,6 +67,21 @@ struct lifetime {
 // to 5 s (Brooker: Exponential Backoff and Jitter, AWS Architecture Blog 2015).
 [[nodiscard]] std::int64_t reconnect_pause(int failures, draws& draw);
 
+// When a lock is renewed: a third of its ttl, drawn a little earlier, so that what was taken together is not
+// renewed together for ever.
+[[nodiscard]] std::int64_t lock_renew_after(std::int64_t ttl_ms, draws& draw);
+// How long one renewal is waited for: others have to fit in before the lock ends.
+[[nodiscard]] std::int64_t lock_renew_patience(std::int64_t ttl_ms, std::int64_t command_timeout_ms);
+
+// When the head of a process's waiters tries again: 25-75 ms growing to 200, capped by what is left of the
+// other's lock (-1: it does not end by itself) and a little, so that not all find it gone in one moment.
+[[nodiscard]] std::int64_t lock_look(int looks, std::int64_t pttl_ms, draws& draw);
+// The same after a message that it was released, the `releases`th that this waiter has seen: at once for who has
+// waited about as long as others had to, a little later for newcomers.
+[[nodiscard]] std::int64_t lock_try_after(int releases, double contention);
+inline constexpr std::int64_t lock_courtesy_ms = 3; // a process that had its turns lets others try first
+inline constexpr int lock_turns = 8;                // hand-overs inside a process, then others go first
+
 // Moving average of load times; 0 means nothing seen yet.
 [[nodiscard]] std::int64_t average(std::int64_t before_ms, std::int64_t load_ms);
 

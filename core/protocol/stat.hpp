@@ -50,7 +50,11 @@ namespace stn {
     X(messages)           \
     X(renewals)           \
     X(events)             \
-    X(soft_margin_small)
+    X(soft_margin_small)  \
+    X(locks)              \
+    X(locks_busy)         \
+    X(locks_lost)         \
+    X(ticks)
 
 enum class stat : std::uint8_t {
 #define STN_STAT_ENUM(name) name,

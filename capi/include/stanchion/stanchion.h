@@ -417,9 +417,13 @@ STN_API int32_t stn_client_watch(stn_client* client, uint32_t mask, stn_queue* q
     X(commands, "commands sent to the store")                                                   \
     X(commands_lost, "commands whose reply never came")                                         \
     X(messages, "wake-up messages received")                                                    \
-    X(renewals, "lease renewals sent")                                                          \
+    X(renewals, "lease and lock renewals sent")                                                 \
     X(events, "events delivered to queues and through `now`")                                   \
-    X(soft_margin_small, "values written with ttl - soft_ttl below 2 x their load time")
+    X(soft_margin_small, "values written with ttl - soft_ttl below 2 x their load time")        \
+    X(locks, "locks granted")                                                                   \
+    X(locks_busy, "acquires that ended because somebody else held the lock")                    \
+    X(locks_lost, "locks lost while they were held")                                            \
+    X(ticks, "slots of ticks won")
 
 /* The only public struct: a snapshot. */
 typedef struct stn_stats {
