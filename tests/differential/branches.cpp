@@ -243,6 +243,50 @@ labels release_branches(const step& s, const sight& seen) {
     return {whose + " -> released", telling(s, seen, true, 1)};
 }
 
+labels acquire_branches(const step& s, const sight& seen) {
+    const std::string whose = judge_token(seen.before, s.what.args[0], false);
+    if (whose == "wrong type") return {whose};
+    if (whose == "another's") return {seen.before.pttl_ms == -1 ? "another's for ever" : whose};
+    if (whose.starts_with("mine")) return {whose + " -> " + renewed(seen)};
+    return {refused(seen.answer) ? refusal(seen.answer) + " -> refused" : "nothing -> granted"};
+}
+
+labels tick_branches(const sight& seen) {
+    if (seen.before.is == shape::list) return {"wrong type"};
+    if (refused(seen.answer)) return {seen.answer.text.starts_with("OOM") ? "no memory -> refused" : "no sense"};
+    const bool there = seen.before.is != shape::nothing;
+    const bool done = seen.before.bytes.ends_with(":done");
+    const bool mine = there && seen.before.bytes == seen.after.bytes;
+    switch (number(seen.answer, 0)) {
+    case 0: return {done ? "taken, done" : "taken, running"};
+    case 1: return {mine ? "mine" : !there ? "nothing -> granted" : done ? "done -> granted" : "dead -> granted"};
+    case 2: return {"still running"};
+    case 3: return {"foreign"};
+    default: return {"no reply of a tick"};
+    }
+}
+
+labels tick_end_branches(const step& s, const sight& seen) {
+    if (seen.before.is == shape::nothing) return {"nothing"};
+    if (seen.before.is == shape::list) return {"wrong type"};
+    if (refused(seen.answer)) return {"bad time"};
+    if (seen.answer.integer == -1) return {"another's"};
+    const std::string from = s.what.args[1] == "undone" ? "mine -> gone" : "mine -> done";
+    return {from + (s.full ? ", at maxmemory" : "")};
+}
+
+labels once_branches(const step& s, const sight& seen) {
+    const std::string whose = judge_token(seen.before, s.what.args[0], true);
+    if (whose != "nothing") return {whose};
+    return {refused(seen.answer) ? refusal(seen.answer) + " -> refused" : "nothing -> granted"};
+}
+
+labels inspect_branches(const sight& seen) {
+    if (seen.before.is == shape::nothing) return {"nothing"};
+    if (seen.before.is == shape::list) return {"wrong type"};
+    return {seen.before.pttl_ms == -1 ? "bytes for ever" : "bytes"};
+}
+
 labels script_branches(const step& s, const sight& seen) {
     switch (s.what.script) {
     case script_id::lease: return {lease_branch(s, seen)};
@@ -254,6 +298,11 @@ labels script_branches(const step& s, const sight& seen) {
     case script_id::refresh: return refresh_branches(s, seen);
     case script_id::renew: return renew_branches(s, seen);
     case script_id::release: return release_branches(s, seen);
+    case script_id::acquire: return acquire_branches(s, seen);
+    case script_id::tick: return tick_branches(seen);
+    case script_id::tick_end: return tick_end_branches(s, seen);
+    case script_id::once: return once_branches(s, seen);
+    case script_id::inspect: return inspect_branches(seen);
     case script_id::count_: break;
     }
     return {};

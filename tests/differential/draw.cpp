@@ -15,7 +15,9 @@ constexpr std::array scripts = {script_id::lease,      script_id::lease,      sc
                                 script_id::lease,      script_id::lease,      script_id::extend,  script_id::fill,
                                 script_id::fill,       script_id::abandon,    script_id::abandon, script_id::abandon,
                                 script_id::mark_stale, script_id::mark_stale, script_id::put,     script_id::put,
-                                script_id::refresh,    script_id::renew,      script_id::release};
+                                script_id::refresh,    script_id::renew,      script_id::release, script_id::acquire,
+                                script_id::acquire,    script_id::tick,       script_id::tick,    script_id::tick_end,
+                                script_id::tick_end,   script_id::once,       script_id::inspect};
 
 token token_number(std::uint64_t n) {
     return token_from(std::string(16, static_cast<char>('a' + n)));
@@ -38,6 +40,7 @@ void drawer::take_hint(const std::string& bytes) {
     hint_.reset();
     for (std::uint64_t n = 0; n < tokens; ++n) {
         const token t = token_number(n);
+        if (bytes.find(':' + t.str() + ':') != std::string::npos) hint_ = t;
         if (bytes.starts_with(t.view()) || (bytes.size() >= 20 && bytes.substr(4, 16) == t.view())) hint_ = t;
     }
 }
@@ -113,8 +116,38 @@ scene drawer::draw_scene(std::optional<std::int64_t> ttl_ms, script_id suits) {
         out.bytes = draw_envelope(entry_kind::placeholder);
     else if (suits == script_id::refresh || suits == script_id::renew || suits == script_id::release)
         out.bytes = draw_token().str() + (one_in(2) ? ":17:label" : "");
+    else if (suits == script_id::acquire || suits == script_id::once)
+        out.bytes = draw_token().str() + (one_in(2) ? ":17:label" : "");
+    else if (suits == script_id::tick || suits == script_id::tick_end)
+        out.bytes = draw_tick();
     else
         out.bytes = draw_bytes();
+    return out;
+}
+
+// Of long ago or of the far future, so that no slot begins between the two sides; or nearly one.
+std::string drawer::draw_tick() {
+    std::string start = one_in(4) ? "9000000000000" : std::to_string(below(8));
+    if (one_in(6)) start.insert(0, "-");
+    std::string bytes = start + ":" + draw_token().str() + ":" + std::to_string(below(100'000));
+    bytes += one_in(2) ? ":running" : ":done";
+    switch (below(12)) {
+    case 0: bytes.insert(0, "12345678901234"); break;
+    case 1: bytes.pop_back(); break;
+    case 2: bytes.erase(below(bytes.size()), 1); break;
+    case 3: bytes[below(bytes.size())] = static_cast<char>(below(256)); break;
+    case 4: bytes.insert(bytes.rfind(':'), "123456789012"); break;
+    default: break;
+    }
+    return bytes;
+}
+
+tick_times drawer::draw_tick_times() {
+    constexpr std::int64_t age = 4'000'000'000'000; // one slot since the epoch: none begins while we look
+    tick_times out{age, static_cast<std::int64_t>(below(8)), static_cast<std::int64_t>(below(1'000))};
+    if (one_in(3)) out.at_most_ms = 9'000'000'000'000; // nothing is dead
+    if (one_in(8)) out.every_ms = -static_cast<std::int64_t>(below(2));
+    if (one_in(20)) out.at_most_ms = -1;
     return out;
 }
 
@@ -142,6 +175,11 @@ command drawer::draw_script(const std::string& key, script_id id) {
     case script_id::mark_stale: return mark_stale_command(key, draw_token(), wake);
     case script_id::put: return put_command(key, draw_envelope(entry_kind::value, 3), draw_ms(), wake);
     case script_id::refresh: return refresh_command(key, draw_token(), draw_ms());
+    case script_id::acquire: return acquire_command(key, draw_token(), draw_ms(), one_in(2) ? "" : "a label:1");
+    case script_id::tick: return tick_command(key, draw_token(), draw_tick_times());
+    case script_id::tick_end: return tick_end_command(key, draw_token(), !one_in(3), draw_ms());
+    case script_id::once: return once_command(key, draw_token(), draw_ms());
+    case script_id::inspect: return inspect_command(key);
     case script_id::renew: return renew_command(key, draw_token(), draw_ms());
     default: break;
     }

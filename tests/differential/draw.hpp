@@ -30,6 +30,8 @@ class drawer {
     command draw_script(const std::string& key, script_id id);
     std::string draw_envelope(entry_kind kind, std::uint64_t one_is_large = 20);
     std::string draw_bytes();
+    std::string draw_tick();
+    tick_times draw_tick_times();
     std::int64_t draw_ms();
     entry_kind draw_kind();
     token draw_token();
