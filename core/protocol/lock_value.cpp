@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include <nlohmann/json.hpp>
+
 namespace stn {
 namespace {
 
@@ -56,6 +58,23 @@ std::optional<lock_value> read_lock_value(std::string_view bytes) {
     out.holder = token_from(bytes.substr(0, token_size));
     out.label = unescape_label(rest.substr(colon + 1));
     return out;
+}
+
+std::string show_lock(std::string_view bytes, std::int64_t pttl_ms) {
+    nlohmann::ordered_json shown;
+    const auto lock = read_lock_value(bytes);
+    shown["ours"] = lock.has_value(); // what another's holds is not for our eyes: it may be a secret of theirs
+    if (lock) {
+        shown["token"] = hex(lock->holder);
+        shown["fence"] = lock->fence;
+        shown["label"] = lock->label;
+    }
+    if (pttl_ms >= 0) {
+        shown["ttl_ms"] = pttl_ms;
+    } else {
+        shown["ttl_ms"] = nullptr;
+    }
+    return shown.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string hex(const token& t) {

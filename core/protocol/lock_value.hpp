@@ -24,6 +24,8 @@ inline constexpr std::size_t max_label = 64;
 [[nodiscard]] std::string escape_label(std::string_view label);
 // Nothing for what is no lock of ours.
 [[nodiscard]] std::optional<lock_value> read_lock_value(std::string_view bytes);
+// For people: a JSON object of what stands in a lock key, and of how long it lasts.
+[[nodiscard]] std::string show_lock(std::string_view bytes, std::int64_t pttl_ms);
 // 32 hexadecimal digits: how a token is shown to people.
 [[nodiscard]] std::string hex(const token& t);
 

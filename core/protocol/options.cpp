@@ -12,9 +12,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "base/duration.hpp"
 #include "base/nearest.hpp"
 #include "protocol/keys.hpp"
+#include "protocol/lock_value.hpp"
 
 namespace stn {
 
@@ -188,6 +190,7 @@ const std::vector<option<client_settings>>& client_table() {
         duration("command_timeout", &c::command_timeout_ms, 1, hour_ms),
         duration("connect_timeout", &c::connect_timeout_ms, 1, hour_ms),
         integer("max_loads_down", &c::max_loads_down, 1, 1'000'000),
+        integer("max_waiters", &c::max_waiters, 1, 1'000'000),
         text("tls_ca_file", &c::tls_ca_file),
         text("tls_cert_file", &c::tls_cert_file),
         text("tls_key_file", &c::tls_key_file),
@@ -200,6 +203,50 @@ const std::vector<option<client_settings>>& client_table() {
              to.prefix = v.get<std::string>();
              return std::nullopt;
          }},
+    };
+    return *table;
+}
+
+const std::vector<option<lock_policy>>& lock_table() {
+    using p = lock_policy;
+    static const auto* const table = new std::vector<option<p>>{
+        duration("ttl", &p::ttl_ms, least_lock_ttl_ms),
+        {"wait", true,
+         [](p& to, const json& v, std::string_view shown) -> std::optional<error> {
+             if (v.is_string() && v.get_ref<const std::string&>() == "forever" && shown == "wait") {
+                 to.wait_ms = forever_ms;
+                 return std::nullopt;
+             }
+             return read_ms(v, shown.ends_with("_ms"), 0, ten_years_ms, shown, to.wait_ms);
+         }},
+        duration("max_hold", &p::max_hold_ms),
+        boolean("renew", &p::renew),
+        {"label", false,
+         [](p& to, const json& v, std::string_view shown) -> std::optional<error> {
+             if (!v.is_string() || v.get_ref<const std::string&>().size() > max_label) {
+                 return bad(shown, "is a text of at most " + std::to_string(max_label) + " bytes");
+             }
+             to.label = v.get<std::string>();
+             return std::nullopt;
+         }},
+        {"key", false,
+         [](p& to, const json& v, std::string_view shown) -> std::optional<error> {
+             if (!v.is_string() || !valid_key(v.get_ref<const std::string&>())) {
+                 return bad(shown, "is a key of 1 to " + std::to_string(max_key) + " bytes");
+             }
+             to.key = v.get<std::string>();
+             return std::nullopt;
+         }},
+    };
+    return *table;
+}
+
+const std::vector<option<tick_policy>>& tick_table() {
+    using p = tick_policy;
+    static const auto* const table = new std::vector<option<p>>{
+        duration("every", &p::every_ms),
+        duration("offset", &p::offset_ms, 0),
+        duration("at_most", &p::at_most_ms),
     };
     return *table;
 }
@@ -301,6 +348,40 @@ result<fill_policy> read_policy(std::string_view json_text, const fill_policy& b
     fill_policy p = base;
     if (auto wrong = read_object(json_text, policy_table(), p)) return *wrong;
     if (auto wrong = check(p)) return *wrong;
+    return p;
+}
+
+std::optional<error> check_lock_policy(const lock_policy& p) {
+    if (p.ttl_ms == 0) {
+        return bad("ttl", "is required: the lock of a process that has died ends with it, and nothing else ends it");
+    }
+    if (p.ttl_ms < least_lock_ttl_ms || p.ttl_ms > longest_ttl_ms) {
+        return bad("ttl", "is " + shown_ms(p.ttl_ms) + "; it is " + shown_ms(least_lock_ttl_ms) + " to ten years");
+    }
+    if (p.label.size() > max_label) return bad("label", "is over " + std::to_string(max_label) + " bytes");
+    return std::nullopt;
+}
+
+std::optional<error> check_tick_policy(const tick_policy& p) {
+    if (p.every_ms == 0) return bad("every", "is required: it says how long a slot is");
+    if (p.every_ms < 1 || p.every_ms > longest_ttl_ms) return bad("every", "is 1 ms to ten years");
+    if (p.offset_ms < 0 || p.offset_ms >= p.every_ms) {
+        return bad("offset", "(" + shown_ms(p.offset_ms) + ") is not below \"every\" (" + shown_ms(p.every_ms) + ")");
+    }
+    return std::nullopt;
+}
+
+result<lock_policy> read_lock_options(std::string_view json_text) {
+    lock_policy p;
+    if (auto wrong = read_object(json_text, lock_table(), p)) return *wrong;
+    if (auto wrong = check_lock_policy(p)) return *wrong;
+    return p;
+}
+
+result<tick_policy> read_tick_options(std::string_view json_text) {
+    tick_policy p;
+    if (auto wrong = read_object(json_text, tick_table(), p)) return *wrong;
+    if (auto wrong = check_tick_policy(p)) return *wrong;
     return p;
 }
 

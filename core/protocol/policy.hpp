@@ -26,12 +26,30 @@ struct fill_policy {
     std::uint8_t codec = 0;
 };
 
+// How a lock is taken and kept.
+struct lock_policy {
+    std::int64_t ttl_ms = 0;       // required
+    std::int64_t wait_ms = 10'000; // 0: a try; forever_ms (9223372036854775807): for ever
+    std::int64_t max_hold_ms = 0;  // 0: no bound
+    bool renew = true;
+    std::string label; // shown to whoever inspects the key
+    std::string key;   // the store's key, literally; empty: made of the name
+};
+
+// When the slots of a tick begin, and how long a run that tells nothing holds later ones up.
+struct tick_policy {
+    std::int64_t every_ms = 0; // required
+    std::int64_t offset_ms = 0;
+    std::int64_t at_most_ms = 0; // 0: `every`
+};
+
 // What a client is opened with.
 struct client_settings {
     std::string prefix = "stn";
     std::int64_t command_timeout_ms = 250;
     std::int64_t connect_timeout_ms = 2'000;
-    std::uint32_t max_loads_down = 32; // loads without the store, all caches together
+    std::uint32_t max_loads_down = 32;  // loads without the store, all caches together
+    std::uint32_t max_waiters = 10'000; // callers that wait for a lock behind others of this client
     // Files of rediss://; empty: not given.
     std::string tls_ca_file;
     std::string tls_cert_file;
