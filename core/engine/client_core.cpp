@@ -20,6 +20,9 @@ std::shared_ptr<client_core> client_core::make_still(client_parts parts) {
     if (!parts.make_fill) {
         parts.make_fill = [](fill_setup s) { return std::make_unique<fill_machine>(std::move(s)); };
     }
+    if (!parts.make_lock) {
+        parts.make_lock = [](lock_setup s) { return std::make_unique<lock_machine>(std::move(s)); };
+    }
     auto core = std::make_shared<client_core>(std::move(parts));
     core->flights->owner = core;
     return core;
@@ -37,11 +40,14 @@ client_core::client_core(client_parts parts)
       time(*parts_.time),
       chance(*parts_.chance),
       make_fill(parts_.make_fill),
+      make_lock(parts_.make_lock),
       flights(single_flight::make()),
       turns(parts_.time, *this),
       commands(*parts_.link, *parts_.chance, totals, *this),
       fetches(*this),
       changes(*this),
+      locks(*this),
+      asks(*this),
       alarms(*this),
       ready(turns),
       settling(parts_.link->settling()),
@@ -65,15 +71,21 @@ void client_core::on_turn(mono_ms now) {
     }
     if (look_round_.exchange(false)) {
         fetches.look_round(now);
+        locks.look_round(now);
+        asks.look_round(now);
         alarms.look_round();
     }
     if (close_begun_) try_finish(now);
 }
 
-void client_core::on_connection(transport_event::kind how, status code, std::string_view why, mono_ms) {
+void client_core::on_connection(transport_event::kind how, status code, std::string_view why, mono_ms now) {
     ready.heard(how, code, why);
     switch (how) {
-    case transport_event::kind::connected: tell(notice::connection, status::ok, "connected"); break;
+    case transport_event::kind::connected:
+        tell(notice::connection, status::ok, "connected");
+        locks.on_connection(now);
+        asks.on_connection(now);
+        break;
     case transport_event::kind::disconnected:
         tell(notice::connection, code, "not connected, and trying again: " + std::string(why));
         break;
@@ -165,6 +177,8 @@ void client_core::after_leave(const single_flight::left_behind& l) noexcept {
     try {
         turns.post([this, id = l.flight_id](mono_ms now) {
             if (const auto run = fetches.find(id)) run->check_callers(now);
+            locks.check_caller(id, now);
+            asks.check_caller(id, now);
         });
     } catch (const std::bad_alloc&) {
         look_round();
@@ -213,6 +227,11 @@ stat_block client_core::stats() const {
 errand client_core::word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag) {
     return errand([this, deadline_ms, home = std::move(home), tag](mono_ms now) {
         if (home) closers_.push_back({home, tag});
+        if (closed_.load()) { // it joins the end that is under way
+            close_begun_ = true;
+            if (ended_) end(now);
+            return;
+        }
         const mono_ms until = add_ms(now, deadline_ms);
         if (!close_begun_ || until < close_until_) {
             close_until_ = until;
@@ -220,7 +239,7 @@ errand client_core::word_of_close(std::int64_t deadline_ms, std::shared_ptr<even
         }
         close_begun_ = true;
         close_when_idle_ = false;
-        if (deadline_ms <= 0 || closed_.load()) finish_close(now);
+        if (deadline_ms <= 0) finish_close(now);
     });
 }
 
@@ -247,32 +266,46 @@ void client_core::close_when_idle() {
 }
 
 void client_core::try_finish(mono_ms now) {
+    if (closed_.load()) {
+        if (!ended_ && !locks.busy() && !asks.busy()) end(now);
+        return;
+    }
     if (close_when_idle_ && (fetches.size() != 0 || flights->live() != 0)) return;
-    if (!closed_.load() && !fetches.busy() && !changes.busy()) finish_close(now);
+    if (!fetches.busy() && !changes.busy()) finish_close(now);
 }
 
 void client_core::finish_close(mono_ms now) {
     if (closed_.exchange(true)) {
-        for (auto& c : std::exchange(closers_, {})) {
-            event e;
-            e.kind = event_kind::done;
-            e.tag = c.tag;
-            turns.out.add(std::move(c.home), std::move(e));
-        }
+        if (ended_ || now >= close_until_) end(now);
         return;
     }
-    turns.timers.cancel(close_timer_);
     fetches.close(now);
     changes.close(now);
+    asks.close(now);
+    locks.close(now);
     alarms.clear();
     ready.close(client_closed);
     mail(flights->close_all(), client_closed, now);
+    if (locks.busy() || asks.busy()) { // what is held goes back: the store has a moment to say so
+        close_until_ = now + settings.command_timeout_ms;
+        turns.timers.set(close_timer_, close_until_);
+    } else {
+        end(now);
+    }
+}
+
+// Whoever closes is told.
+void client_core::end(mono_ms) {
+    turns.timers.cancel(close_timer_);
+    locks.end();
+    asks.end();
     for (auto& c : std::exchange(closers_, {})) {
         event e;
         e.kind = event_kind::done;
         e.tag = c.tag;
         turns.out.add(std::move(c.home), std::move(e));
     }
+    if (std::exchange(ended_, true)) return;
     parts_.link->close();
     turns.stop();
 }

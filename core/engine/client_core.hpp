@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/chores.hpp"
 #include "engine/counters.hpp"
 #include "engine/fills.hpp"
 #include "engine/flight_alarms.hpp"
+#include "engine/locker.hpp"
 #include "engine/loop.hpp"
 #include "engine/mailboxes.hpp"
 #include "engine/notices.hpp"
@@ -24,7 +26,8 @@
 
 namespace stn {
 
-// All that a client is made of. `make_fill` is there for tests that want a broken machine.
+// All that a client is made of. `make_fill` and `make_lock` are there for tests that want a
+// broken machine.
 struct client_parts {
     std::unique_ptr<transport> link;
     std::shared_ptr<clock> time;
@@ -32,6 +35,7 @@ struct client_parts {
     std::shared_ptr<adjustable_clock> manual; // null: the clock moves by itself
     client_settings settings;
     fill_factory make_fill;
+    lock_factory make_lock;
     bool threaded = true; // false: somebody calls turns.turn()
 };
 
@@ -86,10 +90,16 @@ class client_core final : public turned, public wire_listener, public std::enabl
     mono_ms next_external_ms() override { return commands.next_ms(); }
     void on_turn_end(mono_ms now) override { commands.flush(now); }
     std::span<watched> watch() override { return commands.watch(); }
-    std::size_t going_on() override { return fetches.size() + changes.size(); }
+    std::size_t going_on() override { return fetches.size() + changes.size() + locks.going_on() + asks.size(); }
     // wire_listener
-    void on_message(std::string_view payload, mono_ms now) override { fetches.on_message(payload, now); }
-    void on_subscribed(mono_ms now) override { fetches.on_subscribed(now); }
+    void on_message(std::string_view payload, mono_ms now) override {
+        fetches.on_message(payload, now);
+        locks.on_message(payload, now);
+    }
+    void on_subscribed(mono_ms now) override {
+        fetches.on_subscribed(now);
+        locks.on_connection(now);
+    }
     void on_connection(transport_event::kind how, status code, std::string_view why, mono_ms now) override;
     void on_breaker(bool open) override;
     void on_alert(refusal why, std::string_view server_text) override;
@@ -102,12 +112,15 @@ class client_core final : public turned, public wire_listener, public std::enabl
     clock& time;
     draws& chance;
     const fill_factory& make_fill;
+    const lock_factory& make_lock;
     counters totals;
     std::shared_ptr<single_flight> flights;
     loop turns;
     wire commands;
     fills fetches;
     writes changes;
+    locker locks;
+    chores asks;
     flight_alarms alarms;
     notices told;
     readiness ready;
@@ -125,6 +138,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     void look_round() noexcept;
     void try_finish(mono_ms now);
     void finish_close(mono_ms now);
+    void end(mono_ms now);
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> closed_{false};
@@ -137,6 +151,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     std::vector<lease::filled_to> closers_;
     bool close_begun_ = false;
     bool close_when_idle_ = false;
+    bool ended_ = false; // the connection is closed too
     mono_ms close_until_ = 0;
 };
 

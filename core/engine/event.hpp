@@ -11,6 +11,8 @@ namespace stn {
 
 class lease;
 class flight_lead;
+class held_lock;
+class held_tick;
 
 // The numbers are those of the C ABI.
 enum class event_kind : std::int32_t {
@@ -20,14 +22,32 @@ enum class event_kind : std::int32_t {
     lease = 3,
     refresh = 4,
     flight = 5,
+    lock = 6,
+    tick = 7,
     done = 8,
     filled = 9,
     revoked = 10,
+    lock_lost = 11,
     notice = 12,
     error = 13,
 };
 
-enum class reason : std::int32_t { none, miss, lost, invalidated, max_load, closed, unwanted };
+enum class reason : std::int32_t {
+    none,
+    miss,
+    lost,
+    invalidated,
+    max_load,
+    closed,
+    unwanted,
+    expired,
+    deleted,
+    stolen,
+    max_hold,
+    no_ttl,
+    taken,
+    still_running,
+};
 
 struct event {
     event_kind kind = event_kind::none;
@@ -40,14 +60,19 @@ struct event {
     std::shared_ptr<lease> held;       // lease, refresh
     const lease* about = nullptr;      // revoked: only to compare
     std::shared_ptr<flight_lead> lead; // flight
+    std::shared_ptr<held_lock> lock;   // lock
+    std::shared_ptr<held_tick> tick;   // tick
     std::string text;                  // notice
     std::int64_t age_ms = -1;
     std::int64_t ttl_left_ms = -1;
     std::int64_t load_ms = -1;
     bool shared = false;
 
+    // It carries something that is given up when nobody takes it.
+    [[nodiscard]] bool carries() const noexcept { return held || lead || lock || tick; }
     [[nodiscard]] bool terminal() const noexcept {
-        return kind != event_kind::refresh && kind != event_kind::revoked && kind != event_kind::notice;
+        return kind != event_kind::refresh && kind != event_kind::revoked && kind != event_kind::lock_lost &&
+               kind != event_kind::notice;
     }
 };
 

@@ -260,7 +260,7 @@ bool event_queue::close() noexcept {
             const auto e = next++;
             if (!e->terminal()) {
                 vanished.splice(vanished.end(), events_, e);
-            } else if (e->code != status::closed && !e->held && !e->lead) {
+            } else if (e->code != status::closed && !e->carries()) {
                 *e = instead_of(*e);
             }
         }
@@ -276,11 +276,11 @@ bool event_queue::close() noexcept {
     return true;
 }
 
-// An unread LEASE or FLIGHT of a closed queue.
+// An unread LEASE, FLIGHT, LOCK or TICK of a closed queue.
 bool event_queue::give_one_up() noexcept {
     event gone; // dies without the lock, and gives up what it holds
     const std::lock_guard lock(mutex_);
-    const auto e = std::ranges::find_if(events_, [](const event& one) { return one.held || one.lead; });
+    const auto e = std::ranges::find_if(events_, [](const event& one) { return one.carries(); });
     if (e == events_.end()) return false;
     gone = std::exchange(*e, instead_of(*e));
     return true;

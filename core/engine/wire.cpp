@@ -13,7 +13,8 @@ namespace {
 bool takes_or_writes(const command& cmd) {
     if (cmd.what != verb::script) return false;
     return cmd.script == script_id::lease || cmd.script == script_id::refresh || cmd.script == script_id::fill ||
-           cmd.script == script_id::put;
+           cmd.script == script_id::put || cmd.script == script_id::acquire || cmd.script == script_id::tick ||
+           cmd.script == script_id::once;
 }
 
 constexpr std::size_t most_last_words = 10'000;

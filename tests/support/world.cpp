@@ -124,6 +124,8 @@ void call::file(event e) {
         end_ = e;
         end_.held.reset();
         end_.lead.reset();
+        end_.lock.reset();
+        end_.tick.reset();
         answer_ = &end_;
         ended_at_ = world_->now();
     }
@@ -176,6 +178,30 @@ std::optional<reason> call::revoked() const {
 std::optional<status> call::fill() const {
     if (fills.empty()) return std::nullopt;
     return fills.back().code;
+}
+
+std::vector<reason> call::losses() const {
+    std::vector<reason> out;
+    for (const event& e : fills) {
+        if (e.kind == event_kind::lock_lost) out.push_back(e.why);
+    }
+    return out;
+}
+
+std::shared_ptr<held_lock> call::take_lock() {
+    for (event& e : got) {
+        if (e.lock) return std::exchange(e.lock, nullptr);
+    }
+    REQUIRE_MESSAGE(false, "the call got no lock");
+    return nullptr;
+}
+
+std::shared_ptr<held_tick> call::take_tick() {
+    for (event& e : got) {
+        if (e.tick) return std::exchange(e.tick, nullptr);
+    }
+    REQUIRE_MESSAGE(false, "the call got no tick");
+    return nullptr;
 }
 
 load call::take() {
@@ -296,6 +322,62 @@ call& host::join(group& in, std::string_view key, fetch_how how) {
     return c;
 }
 
+lock_call host::lock_request(const call& c, std::string_view name, acquire_how how) const {
+    lock_call r;
+    r.name = name;
+    r.deadline_ms = how.deadline_ms;
+    r.within = how.within;
+    r.home = queue;
+    r.tag = c.tag;
+    r.loss_home = queue;
+    r.loss_tag = c.tag | fill_tag;
+    return r;
+}
+
+call& host::acquire(std::string_view name, const lock_policy& policy, acquire_how how) {
+    call& c = begin();
+    return done(c, stn::acquire(world_.core(node), lock_request(c, name, how), policy));
+}
+
+call& host::inspect(std::string_view name, std::string_view literal_key) {
+    call& c = begin();
+    return done(c, stn::inspect(world_.core(node), lock_request(c, name, {}), literal_key));
+}
+
+call& host::tick(std::string_view name, const tick_policy& policy, std::int64_t deadline_ms) {
+    call& c = begin();
+    return done(c, stn::tick(world_.core(node), lock_request(c, name, {deadline_ms}), policy));
+}
+
+call& host::once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms) {
+    call& c = begin();
+    return done(c, stn::once(world_.core(node), lock_request(c, id, {deadline_ms}), ttl_ms));
+}
+
+namespace {
+
+result<std::uint64_t> op_of(const std::optional<error>& refused) {
+    if (refused) return *refused;
+    return std::uint64_t{0};
+}
+
+} // namespace
+
+call& host::release(held_lock& lock, std::int64_t deadline_ms) {
+    call& c = begin();
+    return done(c, op_of(lock.release(deadline_ms, queue, c.tag)));
+}
+
+call& host::renew(held_lock& lock, std::int64_t deadline_ms) {
+    call& c = begin();
+    return done(c, op_of(lock.renew(deadline_ms, queue, c.tag)));
+}
+
+call& host::done(held_tick& run, bool ok, std::int64_t deadline_ms) {
+    call& c = begin();
+    return done(c, op_of(run.done(ok, deadline_ms, queue, c.tag)));
+}
+
 // What stn_cancel does.
 void host::cancel(const call& c) {
     const auto table = single_flight::by_op(c.op);
@@ -355,7 +437,8 @@ std::size_t host::live_calls() const {
 
 // ---- world
 
-world::world(int nodes, const fill_policy& policy, const client_settings& settings, fill_factory make_fill)
+world::world(int nodes, const fill_policy& policy, const client_settings& settings, fill_factory make_fill,
+             lock_factory make_lock)
     : clock_(std::make_shared<manual_clock>()) {
     server = std::make_shared<memory_server>([this] { return clock_->now_ms() + server_ahead_ms; });
     for (int i = 0; i < nodes; ++i) {
@@ -369,6 +452,7 @@ world::world(int nodes, const fill_policy& policy, const client_settings& settin
         parts.chance = n.chance;
         parts.settings = settings;
         parts.make_fill = make_fill;
+        parts.make_lock = make_lock;
         parts.threaded = false;
         n.handle = std::make_shared<client_handle>(client_core::make(std::move(parts)));
         n.core = n.handle->core.get();
@@ -387,6 +471,13 @@ world::~world() {
     if (all_answered()) check_idle();
     for (member& n : nodes_) n.core->begin_close(0, nullptr, 0);
     settle();
+    bool ending = false; // the store is given a moment to say what it has got back
+    for (member& n : nodes_) {
+        n.paused = false; // what has crashed too: it reaches nobody
+        n.core->turns.turn();
+        ending = ending || n.core->locks.busy() || n.core->asks.busy();
+    }
+    if (ending) advance(nodes_.front().core->settings.command_timeout_ms);
     for (auto& [name, h] : hosts_) {
         if (nth(h->node).crashed) continue;
         for (const call& c : h->calls) {
@@ -400,6 +491,8 @@ world::~world() {
         CHECK(n.core->flights->live() == 0);
         CHECK(n.core->turns.timers.size() == 0);
         CHECK(n.core->fetches.own_tokens.empty());
+        if (!n.crashed) CHECK(n.core->locks.size() == 0);
+        if (!n.crashed) CHECK(n.core->asks.size() == 0);
     }
 }
 
@@ -410,7 +503,7 @@ bool world::all_answered() const {
         for (const call& c : h->calls) {
             if (!c.ended() && c.refused == status::ok) return false;
             for (const event& e : c.got) {
-                if (e.held || e.lead) return false;
+                if (e.carries()) return false;
             }
             if (c.led_) return false;
         }
@@ -422,6 +515,7 @@ void world::check_idle() {
     advance(5'000);
     for (member& n : nodes_) {
         if (n.core->closed() || n.core->fetches.busy() || n.core->changes.busy()) continue;
+        if (n.core->locks.busy() || n.core->asks.busy()) continue;
         CHECK_MESSAGE(n.core->fetches.size() == 0, "an idle client keeps a flight");
         CHECK_MESSAGE(n.core->flights->live() == 0, "an idle client keeps a flight");
         CHECK_MESSAGE(n.core->turns.timers.size() == 0, "an idle client keeps a timer");
@@ -520,6 +614,10 @@ std::uint64_t world::total(stat s) const {
     std::uint64_t sum = 0;
     for (const member& n : nodes_) sum += n.core->stats()[s];
     return sum;
+}
+
+std::string world::lock_key(std::string_view name) const {
+    return stn::lock_key(nodes_.front().core->settings.prefix, name);
 }
 
 std::string world::store_key(std::string_view key) const {

@@ -14,6 +14,8 @@
 #include "engine/cache.hpp"
 #include "engine/client_core.hpp"
 #include "engine/group.hpp"
+#include "engine/held_lock.hpp"
+#include "engine/lock_calls.hpp"
 #include "io/manual_clock.hpp"
 #include "support/chance.hpp"
 #include "support/link.hpp"
@@ -99,6 +101,11 @@ class call {
     [[nodiscard]] std::size_t count(event_kind k) const;
     [[nodiscard]] std::optional<reason> revoked() const;
     [[nodiscard]] std::optional<status> fill() const; // what FILLED said
+    // LOCK_LOST events of the lock that this call took.
+    [[nodiscard]] std::vector<reason> losses() const;
+    // Takes the lock or the tick out of its event.
+    std::shared_ptr<held_lock> take_lock();
+    std::shared_ptr<held_tick> take_tick();
     // Takes the lease (or REFRESH) out of its event. Fails the test when there is none.
     load take();
     load take_refresh();
@@ -110,7 +117,7 @@ class call {
     status refused = status::ok; // else nothing was begun
     mono_ms at = 0;
     std::deque<event> got;
-    std::vector<event> fills;
+    std::vector<event> fills; // and losses
 
   private:
     friend class host;
@@ -123,6 +130,11 @@ class call {
     mono_ms ended_at_ = 0;
     std::shared_ptr<flight_lead> led_;
     int answers_ = 0;
+};
+
+struct acquire_how {
+    std::int64_t deadline_ms = -1;
+    std::uint64_t within = 0;
 };
 
 struct fetch_how {
@@ -152,6 +164,14 @@ class host {
     call& invalidate(std::string_view key, bool stale, fetch_how how);
     call& join(group& in, std::string_view key) { return join(in, key, {}); }
     call& join(group& in, std::string_view key, fetch_how how);
+    call& acquire(std::string_view name, const lock_policy& policy) { return acquire(name, policy, {}); }
+    call& acquire(std::string_view name, const lock_policy& policy, acquire_how how);
+    call& release(held_lock& lock, std::int64_t deadline_ms = -1);
+    call& renew(held_lock& lock, std::int64_t deadline_ms = -1);
+    call& inspect(std::string_view name, std::string_view literal_key = {});
+    call& tick(std::string_view name, const tick_policy& policy, std::int64_t deadline_ms = -1);
+    call& done(held_tick& run, bool ok, std::int64_t deadline_ms = -1);
+    call& once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms = -1);
     void cancel(const call& c);
     void close(); // the queue
 
@@ -169,6 +189,7 @@ class host {
     call& begin();
     cache::call request(call& c, std::string_view key, const fetch_how& how, cache*& in);
     call& done(call& c, const result<std::uint64_t>& r);
+    [[nodiscard]] lock_call lock_request(const call& c, std::string_view name, acquire_how how) const;
     bool read_now();
 
     world& world_;
@@ -178,7 +199,8 @@ class world {
   public:
     explicit world(int nodes = 1) : world(nodes, fill_policy{.ttl_ms = 60'000}) {}
     world(int nodes, const fill_policy& policy) : world(nodes, policy, client_settings{}) {}
-    world(int nodes, const fill_policy& policy, const client_settings& settings, fill_factory make_fill = {});
+    world(int nodes, const fill_policy& policy, const client_settings& settings, fill_factory make_fill = {},
+          lock_factory make_lock = {});
     ~world();
     world(const world&) = delete;
     world& operator=(const world&) = delete;
@@ -209,6 +231,7 @@ class world {
     [[nodiscard]] std::uint64_t total(stat s) const;
     [[nodiscard]] std::string store_key(std::string_view key) const;
     // What stands in the key. `payload` is only to be read through `stored_value`.
+    [[nodiscard]] std::string lock_key(std::string_view name) const;
     [[nodiscard]] std::optional<envelope> stored(std::string_view key);
     [[nodiscard]] std::optional<std::string> stored_value(std::string_view key); // of a value
     void store(std::string_view key, const envelope& e, std::optional<std::int64_t> ttl_ms);

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: MIT
+#include "engine/locker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/client_core.hpp"
+#include "engine/held_lock.hpp"
+#include "engine/wait_graph.hpp"
+#include "protocol/schedule.hpp"
+#include "protocol/wake.hpp"
+
+namespace stn {
+
+namespace {
+
+constexpr std::size_t most_courtesies = 1'024;
+
+} // namespace
+
+lock_run::lock_run(client_core& core, request r, std::uint64_t no)
+    : core_(core),
+      what_(std::move(r)),
+      no_(no),
+      machine_(core.make_lock(what_.setup)) {}
+
+void lock_run::ask(mono_ms not_before, double contention, mono_ms now) {
+    asked_ = true;
+    forget_edge();
+    what_.setup.contention = contention;
+    machine_ = core_.make_lock(what_.setup); // it knows now what it is up against
+    lock_input in;
+    in.what = lock_input::kind::start;
+    in.until = what_.deadline;
+    in.at = not_before;
+    in.once = what_.once;
+    feed(std::move(in), now);
+}
+
+void lock_run::feed(lock_input::kind what, mono_ms now) {
+    lock_input in;
+    in.what = what;
+    feed(std::move(in), now);
+}
+
+void lock_run::feed(lock_input in, mono_ms now) {
+    if (done_) return;
+    const auto self = shared_from_this();
+    machine_->handle(std::move(in), now, core_.chance);
+    pump(now);
+    core_.locks.settle(self, now);
+}
+
+void lock_run::replied(std::uint32_t id, delivery how, reply r, mono_ms now) {
+    lock_input in;
+    in.what = lock_input::kind::reply;
+    in.id = id;
+    in.how = how;
+    in.answer = std::move(r);
+    feed(std::move(in), now);
+}
+
+void lock_run::due(mono_ms now) {
+    if (asked_) {
+        feed(lock_input::kind::timer, now);
+    } else if (now >= what_.deadline) {
+        give_up(fail(status::busy, "the lock is held, and others of this process have waited longer", name()), now);
+    } else {
+        arm(now);
+    }
+}
+
+// One pump at a time: what an output leads to comes after it, not inside it.
+void lock_run::pump(mono_ms now) {
+    if (pumping_) return;
+    pumping_ = true;
+    lock_output out;
+    while (machine_->poll(out)) perform(out, now);
+    pumping_ = false;
+    // A waiter subscribes, and then looks once more: `subscribed` is told as a new connection.
+    if (machine_->waits() && machine_->releases_seen() > 0) core_.commands.listen(core_.settings.prefix, now);
+    const bool rests = !done_ && machine_->safe_until() != 0 && renewers_.empty();
+    if (rests != std::exchange(resting_, rests)) core_.locks.note_rest(rests);
+    arm(now);
+}
+
+void lock_run::arm(mono_ms) {
+    mono_ms at = forever_ms;
+    if (!done_) at = asked_ ? machine_->wake_at() : what_.deadline;
+    core_.turns.timers.set(*this, at);
+}
+
+void lock_run::perform(lock_output& out, mono_ms now) {
+    using k = lock_output::kind;
+    switch (out.what) {
+    case k::send: core_.commands.send(std::move(out.cmd), shared_from_this(), out.id, false, now); break;
+    case k::granted: grant(out.fence, now); break;
+    case k::kept:
+        if (const auto handle = handle_.lock()) handle->kept(machine_->safe_until());
+        break;
+    case k::failed: answer_error(std::move(out.why), out.no_ttl); break;
+    case k::lost: lose(out.loss); break;
+    case k::renewed:
+        for (const reply_to& whom : std::exchange(renewers_, {})) tell(whom, out.why);
+        break;
+    case k::released:
+        if (releaser_) tell(*std::exchange(releaser_, std::nullopt), std::move(out.why));
+        break;
+    case k::no_ttl:
+        core_.tell(notice::log, status::busy,
+                   "what stands in \"" + what_.setup.key +
+                       "\" has no TTL: whoever waits for that lock waits until somebody deletes it");
+        break;
+    case k::note: core_.totals.add(out.counter); break;
+    case k::done: done_ = true; break;
+    }
+}
+
+void lock_run::grant(std::int64_t fence, mono_ms now) {
+    granted_ = true;
+    mine_ = machine_->mine();
+    if (const int n = machine_->releases_seen(); n > 0) core_.locks.saw_releases(n);
+    auto who = core_.flights->take_all(what_.flight);
+    if (who.empty()) { // its caller has just gone
+        lock_input in;
+        in.what = lock_input::kind::release;
+        machine_->handle(std::move(in), now, core_.chance);
+        return;
+    }
+    const auto handle =
+        std::make_shared<held_lock>(core_.shared_from_this(), shared_from_this(), fence, machine_->safe_until());
+    handle_ = handle;
+    event e;
+    e.kind = event_kind::lock;
+    e.tag = who.front().tag;
+    e.lock = handle;
+    core_.turns.out.add(std::move(who.front().home), std::move(e));
+}
+
+void lock_run::answer_error(error why, bool no_ttl) {
+    auto who = core_.flights->take_all(what_.flight);
+    if (who.empty()) return;
+    event e;
+    e.kind = event_kind::error;
+    e.code = why.code;
+    e.tag = who.front().tag;
+    if (no_ttl) e.why = reason::no_ttl;
+    e.what = outcome_error(std::move(why));
+    core_.turns.out.add(std::move(who.front().home), std::move(e));
+}
+
+void lock_run::lose(lock_loss why) {
+    const auto handle = handle_.lock();
+    // The clock may have been faster than a release: then that is how the loss is told.
+    if (releaser_) {
+        tell(*std::exchange(releaser_, std::nullopt),
+             fail(status::lost, "the lock was lost before it could be released", name()));
+    }
+    if (!handle || !handle->lose(why) || !what_.loss.home) return;
+    event e;
+    e.kind = event_kind::lock_lost;
+    e.code = status::lost;
+    e.tag = what_.loss.tag;
+    switch (why) {
+    case lock_loss::expired: e.why = reason::expired; break;
+    case lock_loss::deleted: e.why = reason::deleted; break;
+    case lock_loss::stolen: e.why = reason::stolen; break;
+    case lock_loss::max_hold: e.why = reason::max_hold; break;
+    case lock_loss::closed: e.why = reason::closed; break;
+    case lock_loss::none: break;
+    }
+    core_.turns.out.add(what_.loss.home, std::move(e));
+}
+
+void lock_run::tell(const reply_to& whom, error how) {
+    if (!whom.home) return;
+    event e;
+    e.tag = whom.tag;
+    e.code = how.code;
+    e.kind = how.code == status::ok ? event_kind::done : event_kind::error;
+    if (how.code != status::ok) e.what = outcome_error(std::move(how));
+    core_.turns.out.add(whom.home, std::move(e));
+}
+
+// ---- what the handle says
+
+void lock_run::renew(reply_to whom, mono_ms until, mono_ms now) {
+    if (machine_->safe_until() == 0) {
+        tell(whom, fail(status::lost, "the lock is held no longer", name()));
+        return;
+    }
+    renewers_.push_back(std::move(whom));
+    lock_input in;
+    in.what = lock_input::kind::renew;
+    in.until = until;
+    feed(std::move(in), now);
+}
+
+void lock_run::let_go(reply_to whom, mono_ms until, mono_ms now) {
+    if (machine_->safe_until() == 0) {
+        tell(whom, fail(status::lost, "the lock was lost before it could be released", name()));
+        return;
+    }
+    releaser_ = std::move(whom);
+    lock_input in;
+    in.what = lock_input::kind::release;
+    in.until = until == forever_ms ? add_ms(now, 4 * core_.settings.command_timeout_ms) : until;
+    feed(std::move(in), now);
+}
+
+void lock_run::leave(mono_ms now) {
+    feed(lock_input::kind::leave, now);
+}
+
+// ---- waiting in line
+
+void lock_run::give_up(error why, mono_ms now) {
+    const auto self = shared_from_this();
+    if (why.code == status::busy) core_.totals.add(stat::locks_busy);
+    answer_error(std::move(why), false);
+    done_ = true;
+    arm(now);
+    core_.locks.leave_line(self);
+    core_.locks.forget(self);
+}
+
+// False: it would wait for the very load that asks.
+bool lock_run::wait_for(std::uint64_t holder) {
+    forget_edge();
+    if (holder == 0 || what_.within == 0) return true;
+    if (!wait_graph::of_process().add(what_.flight.id, holder)) return false;
+    edge_ = holder;
+    return true;
+}
+
+void lock_run::forget_edge() {
+    if (edge_ != 0) wait_graph::of_process().drop(what_.flight.id, edge_);
+    edge_ = 0;
+}
+
+// ---- all of them
+
+locker::~locker() = default;
+
+void locker::begin(lock_run::request r, mono_ms now) {
+    const auto run = std::make_shared<lock_run>(core_, std::move(r), ++last_no_);
+    runs_.emplace(run->no_, run);
+    by_flight_.emplace(run->what_.flight.id, run->no_);
+    const std::string& key = run->what_.setup.key;
+    line& l = lines_[key];
+    if (core_.flights->waiting(run->what_.flight) == 0) { // cancelled meanwhile
+        run->give_up(fail(status::cancelled, {}), now);
+    } else if (!l.front) {
+        l.behind.push_back(run);
+        ++waiting_;
+        advance(key, l, courtesy(key, now), now);
+    } else if (run->what_.once) {
+        run->give_up(fail(status::busy, "the lock is held, or waited for, in this process", run->name()), now);
+    } else if (waiting_ >= core_.settings.max_waiters) {
+        core_.totals.add(stat::overloaded);
+        run->give_up(fail(status::overloaded,
+                          std::to_string(waiting_) + " callers wait for locks already (max_waiters)", run->name()),
+                     now);
+    } else if (!run->wait_for(l.front->what_.within)) {
+        core_.totals.add(stat::deadlocks);
+        run->give_up(fail(status::would_deadlock, "this call would wait for the load that makes it", run->name()), now);
+    } else {
+        l.behind.push_back(run);
+        ++waiting_;
+        run->arm(now);
+    }
+}
+
+void locker::check_caller(std::uint64_t flight, mono_ms now) {
+    const auto it = by_flight_.find(flight);
+    if (it == by_flight_.end()) return;
+    const auto run = runs_.at(it->second);
+    if (core_.flights->waiting(run->what_.flight) != 0) return;
+    if (run->asked_) {
+        if (!run->granted_) run->feed(lock_input::kind::give_up, now);
+    } else {
+        run->give_up(fail(status::cancelled, {}), now);
+    }
+}
+
+void locker::look_round(mono_ms now) {
+    for (const auto& run : all()) check_caller(run->what_.flight.id, now);
+}
+
+void locker::on_message(std::string_view payload, mono_ms now) {
+    const auto news = decode_wake(payload);
+    if (!news || news->kind != wake_kind::released) return;
+    const auto it = lines_.find(std::string(news->key));
+    if (it == lines_.end() || !it->second.front) return;
+    const auto front = it->second.front;
+    front->feed(lock_input::kind::message, now);
+}
+
+void locker::on_connection(mono_ms now) {
+    for (const auto& run : all()) {
+        if (run->asked_) run->feed(lock_input::kind::connected, now);
+    }
+}
+
+void locker::close(mono_ms now) {
+    for (const auto& run : all()) {
+        if (run->done_) continue;
+        if (run->asked_) {
+            run->feed(lock_input::kind::closing, now);
+        } else {
+            run->give_up(fail(status::closed, "the client is closed", run->name()), now);
+        }
+    }
+}
+
+void locker::end() {
+    for (const auto& run : all()) {
+        run->done_ = true;
+        run->arm(0);
+        if (run->releaser_) {
+            error why = fail(status::uncertain, "the client was closed before the store answered", run->name());
+            why.may_have_applied = true;
+            run->tell(*std::exchange(run->releaser_, std::nullopt), std::move(why));
+        }
+        forget(run);
+    }
+    lines_.clear();
+}
+
+void locker::settle(const std::shared_ptr<lock_run>& run, mono_ms now) {
+    const std::string& key = run->what_.setup.key;
+    const auto it = lines_.find(key);
+    if (it != lines_.end() && it->second.front == run && (run->machine_->gone() || run->done_)) {
+        line& l = it->second;
+        l.front.reset();
+        mono_ms not_before = now;
+        const bool contended = run->granted_ && run->machine_->releases_seen() > 0;
+        if (run->granted_ && !l.behind.empty() && ++l.turns % schedule::lock_turns == 0) {
+            not_before = now + schedule::lock_courtesy_ms;
+        } else if (contended && l.behind.empty()) {
+            if (courtesies_.size() > most_courtesies) {
+                std::erase_if(courtesies_, [&](const auto& c) { return c.second <= now; });
+            }
+            courtesies_[key] = now + schedule::lock_courtesy_ms;
+        }
+        advance(key, l, not_before, now);
+    }
+    if (run->done_) forget(run);
+}
+
+mono_ms locker::courtesy(const std::string& key, mono_ms now) {
+    const auto it = courtesies_.find(key);
+    if (it == courtesies_.end()) return now;
+    const mono_ms at = it->second;
+    courtesies_.erase(it);
+    return std::max(at, now);
+}
+
+// The next of the line becomes its front.
+void locker::advance(const std::string& key, line& l, mono_ms not_before, mono_ms now) {
+    if (l.behind.empty()) {
+        if (!l.front) lines_.erase(std::string(key));
+        return;
+    }
+    const auto next = l.behind.front();
+    l.behind.pop_front();
+    --waiting_;
+    l.front = next;
+    // Who waits behind it waits for the load that it was asked from.
+    const auto others = l.behind;
+    for (const auto& other : others) {
+        if (other->wait_for(next->what_.within)) continue;
+        core_.totals.add(stat::deadlocks);
+        other->give_up(fail(status::would_deadlock, "this call would wait for the load that makes it", other->name()),
+                       now);
+    }
+    next->ask(not_before, contention_, now);
+}
+
+void locker::leave_line(const std::shared_ptr<lock_run>& run) {
+    const auto it = lines_.find(run->what_.setup.key);
+    if (it == lines_.end()) return;
+    line& l = it->second;
+    waiting_ -= std::erase(l.behind, run);
+    if (!l.front && l.behind.empty()) lines_.erase(it);
+}
+
+void locker::forget(const std::shared_ptr<lock_run>& run) {
+    if (runs_.erase(run->no_) == 0) return;
+    if (std::exchange(run->resting_, false)) note_rest(false);
+    run->forget_edge();
+    by_flight_.erase(run->what_.flight.id);
+    core_.flights->drop(run->what_.flight);
+    core_.turns.out.bury(run);
+}
+
+std::vector<std::shared_ptr<lock_run>> locker::all() const {
+    std::vector<std::shared_ptr<lock_run>> out;
+    out.reserve(runs_.size());
+    for (const auto& [no, run] : runs_) out.push_back(run);
+    return out;
+}
+
+} // namespace stn
