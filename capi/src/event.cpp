@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "guard.hpp"
 
+#include "protocol/lock_value.hpp"
+
 using namespace stn;
 
 namespace stn {
@@ -91,6 +93,26 @@ stn_flight* stn_event_take_flight(stn_event* event) noexcept {
         auto* const taken = new stn_flight{{}, std::move(*event->e.lead)};
         event->e.lead.reset();
         return taken;
+    });
+}
+
+stn_lock* stn_event_take_lock(stn_event* event) noexcept {
+    if (event == nullptr || event->made.forked() || !event->e.lock) return nullptr;
+    return quietly<stn_lock*>(nullptr, [&] {
+        auto taken = std::make_unique<stn_lock>();
+        taken->token = hex(event->e.lock->mine());
+        taken->lock = std::move(event->e.lock);
+        return taken.release();
+    });
+}
+
+stn_tick* stn_event_take_tick(stn_event* event) noexcept {
+    if (event == nullptr || event->made.forked() || !event->e.tick) return nullptr;
+    return quietly<stn_tick*>(nullptr, [&] {
+        auto taken = std::make_unique<stn_tick>();
+        taken->token = hex(event->e.tick->mine());
+        taken->tick = std::move(event->e.tick);
+        return taken.release();
     });
 }
 

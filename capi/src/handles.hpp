@@ -13,6 +13,7 @@
 #include "engine/client_core.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/group.hpp"
+#include "engine/held_lock.hpp"
 #include "engine/lease.hpp"
 #include "fork.hpp"
 
@@ -81,6 +82,23 @@ struct stn_flight {
 struct stn_scope {
     stn::fork_mark made;
     std::uint64_t flight = 0; // unique in the process
+};
+
+struct stn_lock_policy {
+    stn::fork_mark made;
+    stn::lock_policy policy;
+};
+
+struct stn_lock {
+    stn::fork_mark made;
+    std::shared_ptr<stn::held_lock> lock;
+    std::string token; // for people
+};
+
+struct stn_tick {
+    stn::fork_mark made;
+    std::shared_ptr<stn::held_tick> tick;
+    std::string token; // for people
 };
 
 struct stn_sink {

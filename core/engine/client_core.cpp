@@ -271,7 +271,10 @@ void client_core::try_finish(mono_ms now) {
         return;
     }
     if (close_when_idle_ && (fetches.size() != 0 || flights->live() != 0)) return;
-    if (!fetches.busy() && !changes.busy()) finish_close(now);
+    if (fetches.busy() || changes.busy()) return;
+    finish_close(now);
+    commands.poll(now); // the embedded store has answered already
+    if (!ended_ && !locks.busy() && !asks.busy()) end(now);
 }
 
 void client_core::finish_close(mono_ms now) {

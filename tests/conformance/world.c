@@ -138,6 +138,11 @@ const struct numbered sources[] = {{STN_SOURCE_NONE, "none"},     {STN_SOURCE_ST
                                    {STN_SOURCE_MEMORY, "memory"}, {0, NULL}};
 const struct numbered lease_states[] = {
     {STN_LEASE_LIVE, "live"}, {STN_LEASE_REVOKED, "revoked"}, {STN_LEASE_ENDED, "ended"}, {0, NULL}};
+const struct numbered lock_states[] = {{STN_LOCK_HELD, "held"},
+                                       {STN_LOCK_RELEASED, "released"},
+                                       {STN_LOCK_LOST, "lost"},
+                                       {STN_LOCK_LEFT, "left"},
+                                       {0, NULL}};
 const struct numbered notices[] = {{STN_NOTICE_LOG, "log"},
                                    {STN_NOTICE_BREAKER, "breaker"},
                                    {STN_NOTICE_CONNECTION, "connection"},
@@ -145,17 +150,13 @@ const struct numbered notices[] = {{STN_NOTICE_LOG, "log"},
                                    {STN_NOTICE_MARGIN, "margin"},
                                    {STN_NOTICE_ALL, "all"},
                                    {0, NULL}};
-const struct numbered events[] = {{STN_EVENT_VALUE, "value"},
-                                  {STN_EVENT_ABSENT, "absent"},
-                                  {STN_EVENT_LEASE, "lease"},
-                                  {STN_EVENT_REFRESH, "refresh"},
-                                  {STN_EVENT_FLIGHT, "flight"},
-                                  {STN_EVENT_DONE, "done"},
-                                  {STN_EVENT_FILLED, "filled"},
-                                  {STN_EVENT_REVOKED, "revoked"},
-                                  {STN_EVENT_NOTICE, "notice"},
-                                  {STN_EVENT_ERROR, "error"},
-                                  {0, NULL}};
+const struct numbered events[] = {{STN_EVENT_VALUE, "value"},     {STN_EVENT_ABSENT, "absent"},
+                                  {STN_EVENT_LEASE, "lease"},     {STN_EVENT_REFRESH, "refresh"},
+                                  {STN_EVENT_FLIGHT, "flight"},   {STN_EVENT_LOCK, "lock"},
+                                  {STN_EVENT_TICK, "tick"},       {STN_EVENT_LOCK_LOST, "lock_lost"},
+                                  {STN_EVENT_DONE, "done"},       {STN_EVENT_FILLED, "filled"},
+                                  {STN_EVENT_REVOKED, "revoked"}, {STN_EVENT_NOTICE, "notice"},
+                                  {STN_EVENT_ERROR, "error"},     {0, NULL}};
 
 int32_t number_in(const struct numbered* table, const char* name) {
     for (; table->name; ++table) {
@@ -221,7 +222,8 @@ void judge_number(int32_t status, stn_error* err, const char* name, uint64_t cam
 
 static bool is_terminal(const stn_event* e) {
     const int32_t kind = stn_event_kind(e);
-    return kind != STN_EVENT_REFRESH && kind != STN_EVENT_REVOKED && kind != STN_EVENT_NOTICE;
+    return kind != STN_EVENT_REFRESH && kind != STN_EVENT_REVOKED && kind != STN_EVENT_LOCK_LOST &&
+           kind != STN_EVENT_NOTICE;
 }
 
 void keep(struct thing* queue, stn_event* e) {
@@ -299,6 +301,8 @@ void free_thing(struct thing* t) {
     case LEASE: stn_lease_free(t->handle); break;
     case FLIGHT: stn_flight_free(t->handle); break;
     case EVENT: stn_event_free(t->handle); break;
+    case LOCK: stn_lock_free(t->handle); break;
+    case TICK: stn_tick_free(t->handle); break;
     case NOTHING: break;
     }
     t->handle = NULL;

@@ -14,7 +14,7 @@
 
 enum { EXPECT_MS = 2000, NOTHING_MS = 50, MAX_HAND = 64 };
 
-enum kind { NOTHING, CLIENT, CACHE, POLICY, QUEUE, GROUP, LEASE, FLIGHT, EVENT };
+enum kind { NOTHING, CLIENT, CACHE, POLICY, QUEUE, GROUP, LEASE, FLIGHT, EVENT, LOCK, TICK };
 
 struct thing {
     char* name;
@@ -39,7 +39,8 @@ struct numbered {
 };
 
 extern struct step* step; // the one that runs
-extern const struct numbered statuses[], reasons[], codecs[], sources[], lease_states[], notices[], events[];
+extern const struct numbered statuses[], reasons[], codecs[], sources[], lease_states[], lock_states[], notices[],
+    events[];
 
 // One FAILED line, then the end of the process: what the step promised did not come; the step is no step.
 void stop(const char* expected, const char* format, ...) __attribute__((noreturn, format(printf, 2, 3)));

@@ -19,7 +19,7 @@ namespace {
 std::vector<scenario> all_scenarios() {
     std::vector<scenario> all;
     for (const auto some : {scenarios_of_clients(), scenarios_of_queues(), scenarios_of_caches(), scenarios_of_leases(),
-                            scenarios_of_loaders(), scenarios_of_groups()}) {
+                            scenarios_of_loaders(), scenarios_of_groups(), scenarios_of_locks()}) {
         all.insert(all.end(), some.begin(), some.end());
     }
     return all;
@@ -27,12 +27,16 @@ std::vector<scenario> all_scenarios() {
 
 // Nothing in these may fail: they read memory, or free it.
 const std::set<std::string_view> cannot_fail{
-    "stn_version_number", "stn_version_string",    "stn_abi_version",       "stn_status_name",    "stn_error_code",
-    "stn_error_message",  "stn_error_key",         "stn_error_server_text", "stn_error_flags",    "stn_error_free",
-    "stn_bytes_data",     "stn_bytes_size",        "stn_bytes_free",        "stn_event_kind",     "stn_event_tag",
-    "stn_event_status",   "stn_event_flags",       "stn_event_reason",      "stn_event_codec",    "stn_event_bytes",
-    "stn_event_age_ms",   "stn_event_ttl_left_ms", "stn_event_load_ms",     "stn_event_host_ref", "stn_event_error",
-    "stn_lease_state",    "stn_policy_free",       "stn_scope_free",
+    "stn_version_number", "stn_version_string",    "stn_abi_version",   "stn_status_name",
+    "stn_error_code",     "stn_error_message",     "stn_error_key",     "stn_error_server_text",
+    "stn_error_flags",    "stn_error_free",        "stn_bytes_data",    "stn_bytes_size",
+    "stn_bytes_free",     "stn_event_kind",        "stn_event_tag",     "stn_event_status",
+    "stn_event_flags",    "stn_event_reason",      "stn_event_codec",   "stn_event_bytes",
+    "stn_event_age_ms",   "stn_event_ttl_left_ms", "stn_event_load_ms", "stn_event_host_ref",
+    "stn_event_error",    "stn_lease_state",       "stn_policy_free",   "stn_scope_free",
+    "stn_lock_held",      "stn_lock_remaining_ms", "stn_lock_fence",    "stn_lock_token",
+    "stn_lock_state",     "stn_lock_loss",         "stn_tick_slot_ms",  "stn_tick_fence",
+    "stn_tick_token",
 };
 
 std::vector<std::string> exported() {

@@ -69,5 +69,6 @@ std::span<const scenario> scenarios_of_caches();
 std::span<const scenario> scenarios_of_leases();
 std::span<const scenario> scenarios_of_loaders();
 std::span<const scenario> scenarios_of_groups();
+std::span<const scenario> scenarios_of_locks();
 
 } // namespace faults

@@ -157,18 +157,21 @@ STN_API uint32_t stn_abi_version(void) STN_NOEXCEPT;
 /* ==== Handles ================================================================================================= */
 
 /* Each is ended by its own `_free`, the sink by nobody. */
-typedef struct stn_error stn_error;   /* what went wrong */
-typedef struct stn_bytes stn_bytes;   /* bytes made by the library */
-typedef struct stn_client stn_client; /* one store */
-typedef struct stn_queue stn_queue;   /* a mailbox of events */
-typedef struct stn_event stn_event;   /* one answer or notification */
-typedef struct stn_cache stn_cache;   /* a name, and the policy for its keys */
-typedef struct stn_policy stn_policy; /* a variant of a cache's policy, immutable */
-typedef struct stn_lease stn_lease;   /* the right and duty to load one key */
-typedef struct stn_group stn_group;   /* single-flight without a cache */
-typedef struct stn_flight stn_flight; /* the duty to finish one run of a group */
-typedef struct stn_scope stn_scope;   /* names a running load, for `within`; counted */
-typedef struct stn_sink stn_sink;     /* takes a loader's result */
+typedef struct stn_error stn_error;             /* what went wrong */
+typedef struct stn_bytes stn_bytes;             /* bytes made by the library */
+typedef struct stn_client stn_client;           /* one store */
+typedef struct stn_queue stn_queue;             /* a mailbox of events */
+typedef struct stn_event stn_event;             /* one answer or notification */
+typedef struct stn_cache stn_cache;             /* a name, and the policy for its keys */
+typedef struct stn_policy stn_policy;           /* a variant of a cache's policy, immutable */
+typedef struct stn_lease stn_lease;             /* the right and duty to load one key */
+typedef struct stn_group stn_group;             /* single-flight without a cache */
+typedef struct stn_flight stn_flight;           /* the duty to finish one run of a group */
+typedef struct stn_lock stn_lock;               /* a lock in your hands */
+typedef struct stn_lock_policy stn_lock_policy; /* how locks are taken and kept, read once */
+typedef struct stn_tick stn_tick;               /* the run of one slot in your hands */
+typedef struct stn_scope stn_scope;             /* names a running load, for `within`; counted */
+typedef struct stn_sink stn_sink;               /* takes a loader's result */
 
 /* ==== Status codes ============================================================================================ */
 
@@ -293,6 +296,7 @@ STN_API void stn_bytes_free(stn_bytes* bytes) STN_NOEXCEPT;
  *                                                              count meanwhile
  *     "max_loads_down"  integer   32       1 .. 1,000,000      loads at one time while the store is down, all caches
  *                                                              together: as much as the source bears
+ *     "max_waiters"     integer   10,000   1 .. 1,000,000      callers that wait for locks behind others of this client
  *     "tls_ca_file"     text      -        a PEM file          who may sign the server's certificate, instead of the
  *                                                              system's authorities
  *     "tls_cert_file"   text      -        a PEM file          this client's own certificate and chain, with
@@ -525,18 +529,19 @@ STN_API void stn_queue_free(stn_queue* q) STN_NOEXCEPT;
 
 /* Kinds; T = terminal. Numbers are fixed. */
 enum stn_event_kind {
-    STN_EVENT_VALUE = 1,   /* T the value: bytes, codec, ages, flags */
-    STN_EVENT_ABSENT = 2,  /* T there is no such thing (status absent) */
-    STN_EVENT_LEASE = 3,   /* T load it: take the lease, then fulfil, fail or free it */
-    STN_EVENT_REFRESH = 4, /*   after VALUE, same tag: load it in the background; take the lease as above */
-    STN_EVENT_FLIGHT = 5,  /* T of a group: run it: take the flight, then finish or free it */
-    /* 6 LOCK and 7 TICK are reserved */
-    STN_EVENT_DONE = 8,     /* T done, nothing to tell */
-    STN_EVENT_FILLED = 9,   /* T what became of a fill: status ok, refused, lost, unavailable, too_large, ... */
-    STN_EVENT_REVOKED = 10, /*  the lease taken with this tag is not worth its load any more: see the reason */
-    /* 11 LOCK_LOST is reserved */
-    STN_EVENT_NOTICE = 12, /*   see stn_client_watch */
-    STN_EVENT_ERROR = 13   /* T see stn_event_error */
+    STN_EVENT_VALUE = 1,      /* T the value: bytes, codec, ages, flags */
+    STN_EVENT_ABSENT = 2,     /* T there is no such thing (status absent) */
+    STN_EVENT_LEASE = 3,      /* T load it: take the lease, then fulfil, fail or free it */
+    STN_EVENT_REFRESH = 4,    /*   after VALUE, same tag: load it in the background; take the lease as above */
+    STN_EVENT_FLIGHT = 5,     /* T of a group: run it: take the flight, then finish or free it */
+    STN_EVENT_LOCK = 6,       /* T the lock is yours: take it, then release or free it */
+    STN_EVENT_TICK = 7,       /* T the slot is yours: take the tick, run, then stn_tick_done or free it */
+    STN_EVENT_DONE = 8,       /* T done; status busy of a tick or an id that somebody else has, else ok */
+    STN_EVENT_FILLED = 9,     /* T what became of a fill: status ok, refused, lost, unavailable, too_large, ... */
+    STN_EVENT_REVOKED = 10,   /*  the lease taken with this tag is not worth its load any more: see the reason */
+    STN_EVENT_LOCK_LOST = 11, /* the lock acquired with this loss_tag is held no longer: see the reason. Once */
+    STN_EVENT_NOTICE = 12,    /*   see stn_client_watch */
+    STN_EVENT_ERROR = 13      /* T see stn_event_error */
 };
 
 /* Flags of VALUE and ABSENT. */
@@ -555,15 +560,22 @@ enum stn_source {
     STN_SOURCE_MEMORY = 0x40  /* a value this process still held, in place of an error or of waiting */
 };
 
-/* X(number, NAME, name, text): why, for ABSENT and REVOKED. (A NOTICE's reason is its STN_NOTICE_ bit.) */
-#define STN_REASON_MAP(X)                                                            \
-    X(0, NONE, none, "no reason to tell")                                            \
-    X(1, MISS, miss, "ABSENT of stn_cache_get: nothing is cached, not even absence") \
-    X(2, LOST, lost, "REVOKED: the store deleted the lease or gave it to another")   \
-    X(3, INVALIDATED, invalidated, "REVOKED: the key was invalidated meanwhile")     \
-    X(4, MAX_LOAD, max_load, "REVOKED: the load takes longer than max_load")         \
-    X(5, CLOSED, closed, "REVOKED: the client is closed")                            \
-    X(6, UNWANTED, unwanted, "REVOKED: its caller has gone and nobody waits")
+/* X(number, NAME, name, text): why, for ABSENT, REVOKED, LOCK_LOST and what is busy. (A NOTICE's reason is its STN_NOTICE_ bit.) */
+#define STN_REASON_MAP(X)                                                                       \
+    X(0, NONE, none, "no reason to tell")                                                       \
+    X(1, MISS, miss, "ABSENT of stn_cache_get: nothing is cached, not even absence")            \
+    X(2, LOST, lost, "REVOKED: the store deleted the lease or gave it to another")              \
+    X(3, INVALIDATED, invalidated, "REVOKED: the key was invalidated meanwhile")                \
+    X(4, MAX_LOAD, max_load, "REVOKED: the load takes longer than max_load")                    \
+    X(5, CLOSED, closed, "REVOKED, LOCK_LOST: the client is closed")                            \
+    X(6, UNWANTED, unwanted, "REVOKED: its caller has gone and nobody waits")                   \
+    X(7, EXPIRED, expired, "LOCK_LOST: no renewal was answered before its ttl was over")        \
+    X(8, DELETED, deleted, "LOCK_LOST: somebody deleted the key, or the store forgot it")       \
+    X(9, STOLEN, stolen, "LOCK_LOST: somebody else's lock stands in the key")                   \
+    X(10, MAX_HOLD, max_hold, "LOCK_LOST: it was held for max_hold")                            \
+    X(11, NO_TTL, no_ttl, "busy: what stands in the key has no TTL and does not end by itself") \
+    X(12, TAKEN, taken, "busy: the slot, or the id, was given out")                             \
+    X(13, STILL_RUNNING, still_running, "busy: the run of an earlier slot goes on, and this slot is skipped")
 
 enum stn_reason {
 #define STN_REASON_ENUM(number, NAME, name, text) STN_REASON_##NAME = number,
@@ -585,7 +597,8 @@ enum stn_codec {
 STN_API int32_t stn_event_kind(const stn_event* event) STN_NOEXCEPT;
 /* The tag of the operation, or of the subscription, it belongs to. */
 STN_API uint64_t stn_event_tag(const stn_event* event) STN_NOEXCEPT;
-/* STN_OK, or: absent of ABSENT, the error's code of ERROR, the outcome of FILLED, see stn_notice for NOTICE. */
+/* STN_OK, or: absent of ABSENT, the error's code of ERROR, the outcome of FILLED, ok or busy of DONE, lost of LOCK_LOST,
+ * see stn_notice for NOTICE. */
 STN_API int32_t stn_event_status(const stn_event* event) STN_NOEXCEPT;
 /* Bits of stn_event_flag and stn_source. */
 STN_API uint32_t stn_event_flags(const stn_event* event) STN_NOEXCEPT;
@@ -599,7 +612,8 @@ STN_API const void* stn_event_bytes(const stn_event* event, size_t* n) STN_NOEXC
 /* Of VALUE and ABSENT of a cache: ms since it was loaded, by the store's clock; -1 if unknown. */
 STN_API int64_t stn_event_age_ms(const stn_event* event) STN_NOEXCEPT;
 /* Of VALUE and ABSENT of a cache: ms to its soft expiry, 0 if that has passed; -1 if it has none. (The hard expiry is
- * kept by the store and not told with the value.) */
+ * kept by the store and not told with the value.) Of VALUE of stn_lock_inspect: ms the lock lasts, -1: for ever. Of DONE
+ * busy of a tick: ms to the next slot (reason taken), or until the run counts as dead (still_running). */
 STN_API int64_t stn_event_ttl_left_ms(const stn_event* event) STN_NOEXCEPT;
 /* Of VALUE: ms the load took that made it. Of LEASE and REFRESH: ms the last load took. -1 if unknown. */
 STN_API int64_t stn_event_load_ms(const stn_event* event) STN_NOEXCEPT;
@@ -614,8 +628,13 @@ STN_API stn_lease* stn_event_take_lease(stn_event* event) STN_NOEXCEPT;
 /* The same for the flight in a FLIGHT event. Since 0.1. */
 STN_API stn_flight* stn_event_take_flight(stn_event* event) STN_NOEXCEPT;
 
-/* Frees an event and what was not taken out of it: a lease as by stn_lease_free, a flight as by stn_flight_free.
- * Since 0.1. */
+/* The same for the lock in a LOCK event. Since 0.1. */
+STN_API stn_lock* stn_event_take_lock(stn_event* event) STN_NOEXCEPT;
+/* The same for the tick in a TICK event. Since 0.1. */
+STN_API stn_tick* stn_event_take_tick(stn_event* event) STN_NOEXCEPT;
+
+/* Frees an event and what was not taken out of it: a lease as by stn_lease_free, a flight as by stn_flight_free, a lock
+ * as by stn_lock_free, a tick as by stn_tick_free. Since 0.1. */
 STN_API void stn_event_free(stn_event* event) STN_NOEXCEPT;
 
 /* ==== Cache and policy ======================================================================================== */
@@ -916,6 +935,188 @@ STN_API stn_scope* stn_flight_scope(stn_flight* flight) STN_NOEXCEPT;
 
 /* Frees the flight. Unfinished, it is given up: the caller who has waited longest gets FLIGHT. Since 0.1. */
 STN_API void stn_flight_free(stn_flight* flight) STN_NOEXCEPT;
+
+/* ==== Locks =================================================================================================== */
+
+/*
+ * A lock is a key in the store that carries a token. It is best-effort coordination, not consensus: with one primary and
+ * no failover, restart, eviction, flush, foreign DEL, clock step or paused virtual machine, and clocks that run alike to
+ * 1 %, at most one holder of a name has stn_lock_held() true at any moment. Effects that must not happen twice are
+ * protected by the database: pass stn_lock_fence() along (`UPDATE ... WHERE id = :id AND fence <= :fence`). Fences of one
+ * name increase from grant to grant as long as the store's clock does not step back.
+ *
+ * Every outcome has three values: it is so, it is not so, or nobody knows (`uncertain`). A reply that is lost is resolved
+ * by asking again with the same token. Whoever gives up (deadline, cancel, close) has the lock released behind its
+ * acquire, on the same connection: never is a key left behind that nobody holds, beyond one ttl.
+ *
+ * options_json
+ *     name        type      default   range                 meaning
+ *     "ttl"       duration  required  10 ms .. 10 years     a holder that has died blocks others for that long at most
+ *     "wait"      duration  10 s      0 .. 10 years, or     how long to wait for it; 0: a try, which ends after one
+ *                                     "forever"             answer of the store
+ *     "renew"     boolean   true                            kept for as long as it is held, by a thread of the library
+ *     "max_hold"  duration  none      1 ms .. 10 years      then it is lost (reason max_hold) and released: for holders
+ *                                                           that may hang
+ *     "label"     text      none      at most 64 bytes      shown to whoever inspects the key, "host:pid" for example
+ *     "key"       text      none      a key                 the store's key itself, for locks shared with programs that
+ *                                                           use `SET key token NX PX`; the name is then only a name
+ */
+
+/* Reads options once, for many acquires. Does not block; any thread. *out belongs to the caller and may be freed right
+ * after the last call that names it. Codes: ok, unknown_option, any. Since 0.1. */
+STN_API int32_t stn_lock_policy_new(const char* json, stn_lock_policy** out, stn_error** err) STN_NOEXCEPT;
+/* Since 0.1. */
+STN_API void stn_lock_policy_free(stn_lock_policy* policy) STN_NOEXCEPT;
+
+/*
+ * Asks for the lock of that name (1 .. 1,024 bytes of any kind). Not re-entrant: whoever holds it waits for himself, or
+ * with `within` is told would_deadlock. Waiters of one client are served first come first served and only the first asks
+ * the store; between processes chance decides. Does not block; any thread. Exactly one of options_json and policy is
+ * given. deadline_ms: -1 = the policy's `wait`, 0 = a try; it bounds everything, connecting too. within nullable; loss_q
+ * nullable: without it a loss is told by stn_lock_state and stn_lock_wait_lost only; op nullable.
+ * Codes: ok, too_large (name), unknown_option, closed, any.
+ * Events:
+ *     LOCK         it is yours
+ *     ERROR        busy         somebody else holds it (reason no_ttl: and what stands there does not end by itself); a
+ *                               try is also busy, and asks nobody, if somebody of this client holds it or waits for it
+ *                  uncertain    the store did not answer in time, and may hold this acquire's token at this moment; its
+ *                               release is on the way
+ *                  unavailable  the store cannot be reached, or does no work now (LOADING, ...), or is full
+ *                  collision    the key holds a list, hash or the like
+ *                  denied, unsupported, internal  see "What the store may say" above
+ *                  overloaded   max_waiters callers wait for locks already
+ *                  would_deadlock, cancelled, closed
+ * and, once, to loss_q, if it is lost while it is held:
+ *     LOCK_LOST    status lost, reason expired, deleted, stolen, max_hold or closed. Not after stn_lock_release, whose own
+ *                  event tells then
+ * Since 0.1.
+ */
+STN_API int32_t stn_lock_acquire(stn_client* client, const void* name, size_t n, const char* options_json,
+                                 const stn_lock_policy* policy, int64_t deadline_ms, const stn_scope* within,
+                                 stn_queue* q, uint64_t tag, stn_queue* loss_q, uint64_t loss_tag, uint64_t* op,
+                                 stn_error** err) STN_NOEXCEPT;
+
+enum stn_lock_state {
+    STN_LOCK_HELD = 1,
+    STN_LOCK_RELEASED = 2, /* stn_lock_release was called */
+    STN_LOCK_LOST = 3,     /* see stn_lock_loss. Final: nothing makes it held again */
+    STN_LOCK_LEFT = 4      /* stn_lock_leave was called */
+};
+
+/* Getters of a lock: none blocks, asks nobody, any thread. In a fork child it is not held. Since 0.1. */
+
+/* 1: surely held at this moment, by the local clock alone; 0: not, or not surely. Ask before each effect. */
+STN_API int32_t stn_lock_held(const stn_lock* lock) STN_NOEXCEPT;
+/* For how long it is surely held if nothing more is heard of the store; 0: it is not. */
+STN_API int64_t stn_lock_remaining_ms(const stn_lock* lock) STN_NOEXCEPT;
+/* A number that is larger for every later grant of this name; below 2^53. */
+STN_API int64_t stn_lock_fence(const stn_lock* lock) STN_NOEXCEPT;
+/* The token as 32 hexadecimal digits, as stn_lock_inspect shows it; borrowed from `lock`, never NULL. */
+STN_API const char* stn_lock_token(const stn_lock* lock) STN_NOEXCEPT;
+/* One of stn_lock_state; 0 for NULL, STN_FORKED in a fork child. */
+STN_API int32_t stn_lock_state(const stn_lock* lock) STN_NOEXCEPT;
+/* Of a lost lock: a stn_reason; else STN_REASON_NONE. */
+STN_API int32_t stn_lock_loss(const stn_lock* lock) STN_NOEXCEPT;
+
+/* Waits until it is held no longer, whyever (see stn_lock_state): BLOCKS, up to timeout_ms (-1 = for ever). Any thread;
+ * another may release it meanwhile. Codes: ok; timeout (it is held), forked, any. Since 0.1. */
+STN_API int32_t stn_lock_wait_lost(stn_lock* lock, int64_t timeout_ms, stn_error** err) STN_NOEXCEPT;
+
+/* Renews now, with the same ttl as ever. Rarely needed: renewal goes by itself. Does not block; any thread. deadline_ms:
+ * -1 = four times command_timeout. Codes: ok; lost (it is held no longer), closed, any. Events: DONE; ERROR lost,
+ * not_mine (another's lock stands there), uncertain (no answer by the deadline: it may be renewed or not). Since 0.1. */
+STN_API int32_t stn_lock_renew(stn_lock* lock, int64_t deadline_ms, stn_queue* q, uint64_t tag,
+                               stn_error** err) STN_NOEXCEPT;
+
+/*
+ * Gives it back: not held from this moment on, nothing is renewed any more. Tried until deadline_ms (-1 = four times
+ * command_timeout), and silently on until the ttl is over. Does not block; any thread. q nullable: nobody wants to know.
+ * Codes: ok; lost (it is held no longer: lost, released or left already), closed, any.
+ * Events: DONE; ERROR lost (it had expired or was deleted before), not_mine (another's stands there), uncertain (no
+ * answer, or only a second copy's: it may have been released or not; it is not held), unavailable, or one of the store's.
+ * Since 0.1.
+ */
+STN_API int32_t stn_lock_release(stn_lock* lock, int64_t deadline_ms, stn_queue* q, uint64_t tag,
+                                 stn_error** err) STN_NOEXCEPT;
+
+/* Forgets it: the key lives out its ttl, nobody renews or releases it. Does not block; any thread. Codes: ok; lost (it is
+ * held no longer), forked, any. Since 0.1. */
+STN_API int32_t stn_lock_leave(stn_lock* lock, stn_error** err) STN_NOEXCEPT;
+
+/* Frees it; what is held is released, in the background. Since 0.1. */
+STN_API void stn_lock_free(stn_lock* lock) STN_NOEXCEPT;
+
+/*
+ * Tells what stands in the lock's key: by its name, or with key_n > 0 in the store's key itself (then the name may be
+ * empty). Does not block; any thread. deadline_ms: -1 or 0 = two command_timeouts. op nullable.
+ * Codes: ok, too_large (name), closed, any. Events: ABSENT (it is free); VALUE, whose bytes are a JSON object
+ *     {"ours":true,"token":"<32 digits>","fence":1795951382177300,"label":"...","ttl_ms":29000}
+ *     {"ours":false,"ttl_ms":null}   somebody else's, of another library; ttl_ms null: it does not end by itself
+ * and stn_event_ttl_left_ms the same time; ERROR timeout, collision, cancelled, closed, or one of the store's. Since 0.1.
+ */
+STN_API int32_t stn_lock_inspect(stn_client* client, const void* name, size_t n, const void* key, size_t key_n,
+                                 int64_t deadline_ms, stn_queue* q, uint64_t tag, uint64_t* op,
+                                 stn_error** err) STN_NOEXCEPT;
+
+/* ==== Ticks and ids =========================================================================================== */
+
+/*
+ * A job that is to run once per slot of time, whoever runs it: every host asks at its own time, by its own clock, and one
+ * of them gets the slot. The store's clock alone says which slot it is (UTC, shifted by `offset`), so a slot is given out
+ * once however short the run is and however wrong the hosts' clocks are.
+ *
+ * options_json
+ *     name        type      default   range              meaning
+ *     "every"     duration  required  1 ms .. 10 years   how long a slot is
+ *     "offset"    duration  0         below "every"      when slots begin after midnight UTC, 1970: "2h" with "24h"
+ *     "at_most"   duration  every     1 ms .. 10 years   a run that tells nothing counts as dead after that: how long a
+ *                                                        dead runner holds later slots up. Runs are not renewed: a living
+ *                                                        one that takes longer may overlap the next
+ * Does not block; any thread. deadline_ms: -1 or 0 = two command_timeouts. op nullable.
+ * Codes: ok, too_large (name), unknown_option, closed, any.
+ * Events:
+ *     TICK         the slot is yours: run, then stn_tick_done
+ *     DONE         status busy, reason taken (the slot was given out) or still_running (the run of an earlier slot goes
+ *                  on: this slot is skipped unless it ends in time); stn_event_ttl_left_ms says for how long
+ *     ERROR        uncertain (no answer in time; the slot is given back if it was given), unavailable, collision (the key
+ *                  holds something else), cancelled, closed, or one of the store's
+ * Since 0.1.
+ */
+STN_API int32_t stn_tick_acquire(stn_client* client, const void* name, size_t n, const char* options_json,
+                                 int64_t deadline_ms, stn_queue* q, uint64_t tag, uint64_t* op,
+                                 stn_error** err) STN_NOEXCEPT;
+
+/* Getters of a tick: none blocks, any thread. Since 0.1. */
+
+/* When its slot began, ms since the epoch by the store's clock. */
+STN_API int64_t stn_tick_slot_ms(const stn_tick* tick) STN_NOEXCEPT;
+/* As stn_lock_fence. */
+STN_API int64_t stn_tick_fence(const stn_tick* tick) STN_NOEXCEPT;
+/* As stn_lock_token. */
+STN_API const char* stn_tick_token(const stn_tick* tick) STN_NOEXCEPT;
+
+/*
+ * Ends the run. ok not 0: the slot stays used; 0: it failed, and another host may take the slot again. Tried until
+ * deadline_ms (-1 = four times command_timeout). Does not block; any thread; once. q nullable: nobody wants to know.
+ * Codes: ok; lost (it was ended already), closed, any. Events: DONE; ERROR lost (the run took longer than at_most, and
+ * was forgotten or is another's by now), uncertain, unavailable, or one of the store's. Since 0.1.
+ */
+STN_API int32_t stn_tick_done(stn_tick* tick, int32_t ok, int64_t deadline_ms, stn_queue* q, uint64_t tag,
+                              stn_error** err) STN_NOEXCEPT;
+
+/* Frees it; a run that was not ended has failed, as by stn_tick_done(tick, 0). Since 0.1. */
+STN_API void stn_tick_free(stn_tick* tick) STN_NOEXCEPT;
+
+/*
+ * Claims an id (1 .. 1,024 bytes) for ttl_ms: the first claimant until then gets ok, all others busy; for work that is
+ * announced more than once. The claim cannot be given back. Does not block; any thread. ttl_ms: 1 ..
+ * STN_DURATION_MAX_MS. deadline_ms: -1 or 0 = two command_timeouts. op nullable.
+ * Codes: ok, too_large (id), closed, any. Events: DONE, status ok or busy (reason taken); ERROR uncertain (no answer in
+ * time; the claim is taken back if it was made), unavailable, collision, cancelled, closed, or one of the store's.
+ * Since 0.1.
+ */
+STN_API int32_t stn_once(stn_client* client, const void* id, size_t n, int64_t ttl_ms, int64_t deadline_ms,
+                         stn_queue* q, uint64_t tag, uint64_t* op, stn_error** err) STN_NOEXCEPT;
 
 #if defined(__cplusplus)
 }

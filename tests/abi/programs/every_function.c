@@ -80,6 +80,17 @@ static void nothing_to_get(void) {
     ANSWERS(stn_event_error(NULL), NULL);
     ANSWERS(stn_event_take_lease(NULL), NULL);
     ANSWERS(stn_event_take_flight(NULL), NULL);
+    ANSWERS(stn_event_take_lock(NULL), NULL);
+    ANSWERS(stn_event_take_tick(NULL), NULL);
+    ANSWERS(stn_lock_held(NULL), 0);
+    ANSWERS(stn_lock_remaining_ms(NULL), 0);
+    ANSWERS(stn_lock_fence(NULL), 0);
+    ANSWERS(stn_lock_token(NULL)[0], '\0');
+    ANSWERS(stn_lock_state(NULL), 0);
+    ANSWERS(stn_lock_loss(NULL), STN_REASON_NONE);
+    ANSWERS(stn_tick_slot_ms(NULL), 0);
+    ANSWERS(stn_tick_fence(NULL), 0);
+    ANSWERS(stn_tick_token(NULL)[0], '\0');
     ANSWERS(stn_lease_scope(NULL), NULL);
     ANSWERS(stn_lease_state(NULL), 0);
     ANSWERS(stn_flight_scope(NULL), NULL);
@@ -97,6 +108,9 @@ static void nothing_to_free(void) {
     stn_scope_free(NULL);
     stn_group_free(NULL);
     stn_flight_free(NULL);
+    stn_lock_policy_free(NULL);
+    stn_lock_free(NULL);
+    stn_tick_free(NULL);
     PROMISE(1, "every _free(NULL) does nothing");
 }
 
@@ -110,6 +124,7 @@ static void nothing_to_use(void) {
     stn_group* group = STALE_POINTER(stn_group);
     stn_flight* flight = STALE_POINTER(stn_flight);
     stn_bytes* bytes = STALE_POINTER(stn_bytes);
+    stn_lock_policy* locks = STALE_POINTER(stn_lock_policy);
     stn_stats stats;
     size_t n = 7;
     int64_t ms = 7;
@@ -167,6 +182,27 @@ static void nothing_to_use(void) {
     ANSWERS(stn_sink_ttl(NULL, 1, -1), STN_INVALID_ARGUMENT);
     ANSWERS(stn_sink_codec(NULL, 0), STN_INVALID_ARGUMENT);
     ANSWERS(stn_sink_error(NULL, "t"), STN_INVALID_ARGUMENT);
+
+    REFUSES(stn_lock_policy_new(NULL, &locks, &err));
+    ANSWERS(locks, NULL);
+    REFUSES(stn_lock_policy_new("{\"ttl\": \"30s\"}", NULL, &err));
+    op = 7;
+    REFUSES(stn_lock_acquire(NULL, "l", 1, "{\"ttl\": \"30s\"}", NULL, -1, NULL, NULL, 0, NULL, 0, &op, &err));
+    ANSWERS(op, 0u);
+    REFUSES(stn_lock_wait_lost(NULL, 0, &err));
+    REFUSES(stn_lock_renew(NULL, -1, NULL, 0, &err));
+    REFUSES(stn_lock_release(NULL, -1, NULL, 0, &err));
+    REFUSES(stn_lock_leave(NULL, &err));
+    op = 7;
+    REFUSES(stn_lock_inspect(NULL, "l", 1, NULL, 0, -1, NULL, 0, &op, &err));
+    ANSWERS(op, 0u);
+    op = 7;
+    REFUSES(stn_tick_acquire(NULL, "t", 1, "{\"every\": \"1m\"}", -1, NULL, 0, &op, &err));
+    ANSWERS(op, 0u);
+    REFUSES(stn_tick_done(NULL, 1, -1, NULL, 0, &err));
+    op = 7;
+    REFUSES(stn_once(NULL, "i", 1, 1000, -1, NULL, 0, &op, &err));
+    ANSWERS(op, 0u);
 
     REFUSES(stn_group_new(NULL, NULL, NULL, &err));
     REFUSES(stn_group_join(NULL, "k", 1, -1, NULL, NULL, 0, &op, &flight, &err));

@@ -15,6 +15,8 @@ static stn_policy* policy;
 static stn_queue* q;
 static stn_group* group;
 static stn_flight* flight;
+static stn_lock* lock;
+static stn_tick* tick;
 static stn_event* event; /* the LEASE event, its lease taken out */
 static stn_lease* lease;
 static stn_scope* scope;
@@ -61,7 +63,21 @@ static int child(void) {
     PROMISE(stn_lease_scope(lease) == NULL && stn_flight_scope(flight) == NULL, "child: there is no scope to get");
     PROMISE(stn_event_kind(event) == STN_EVENT_LEASE && stn_event_tag(event) == 7, "child: an event can be read");
 
+    PROMISE(stn_lock_held(lock) == 0 && stn_lock_remaining_ms(lock) == 0 && stn_lock_state(lock) == STN_FORKED,
+            "child: an inherited lock is not held");
+    FORKED(stn_lock_renew(lock, -1, q, 0, NULL));
+    FORKED(stn_lock_release(lock, -1, NULL, 0, NULL));
+    FORKED(stn_lock_wait_lost(lock, 0, NULL));
+    FORKED(stn_lock_leave(lock, NULL));
+    FORKED(stn_lock_acquire(client, "m", 1, "{\"ttl\": \"30s\"}", NULL, -1, NULL, q, 0, NULL, 0, NULL, NULL));
+    FORKED(stn_lock_inspect(client, "l", 1, NULL, 0, -1, q, 0, NULL, NULL));
+    FORKED(stn_tick_acquire(client, "t", 1, "{\"every\": \"1m\"}", -1, q, 0, NULL, NULL));
+    FORKED(stn_tick_done(tick, 1, -1, NULL, 0, NULL));
+    FORKED(stn_once(client, "i", 1, 1000, -1, q, 0, NULL, NULL));
+
     stn_event_free(event);
+    stn_lock_free(lock);
+    stn_tick_free(tick);
     stn_lease_free(lease);
     stn_scope_free(scope);
     stn_flight_free(flight);
@@ -102,6 +118,21 @@ int main(void) {
     PROMISE(lease != NULL && scope != NULL, "with a lease");
     PROMISE(stn_cache_fetch(cache, policy, "k", 1, -1, 0, NULL, q, 9, NULL, NULL, NULL) == STN_OK, "a second waits");
 
+    PROMISE(stn_lock_acquire(client, "l", 1, "{\"ttl\": \"30s\"}", NULL, -1, NULL, q, 10, NULL, 0, NULL, NULL) ==
+                    STN_OK &&
+                stn_queue_next(q, 5000, &answer, NULL) == STN_OK,
+            "an acquire is answered");
+    lock = stn_event_take_lock(answer);
+    stn_event_free(answer);
+    PROMISE(stn_lock_held(lock) == 1, "with a lock");
+    PROMISE(stn_tick_acquire(client, "t", 1, "{\"every\": \"24h\"}", -1, q, 11, NULL, NULL) == STN_OK &&
+                stn_queue_next(q, 5000, &answer, NULL) == STN_OK,
+            "a tick is answered");
+    tick = stn_event_take_tick(answer);
+    stn_event_free(answer);
+    answer = NULL;
+    PROMISE(tick != NULL, "and won");
+
     pid = fork();
     if (pid == 0) {
         passed_promises = failed_promises = 0;
@@ -110,6 +141,17 @@ int main(void) {
     PROMISE(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0,
             "the child came through");
 
+    PROMISE(stn_lock_held(lock) == 1, "the parent's lock is held");
+    PROMISE(stn_lock_renew(lock, -1, q, 12, NULL) == STN_OK && stn_queue_next(q, 5000, &answer, NULL) == STN_OK &&
+                stn_event_kind(answer) == STN_EVENT_DONE,
+            "and can be renewed: the child has released nothing");
+    stn_event_free(answer);
+    PROMISE(stn_tick_done(tick, 1, -1, q, 13, NULL) == STN_OK && stn_queue_next(q, 5000, &answer, NULL) == STN_OK &&
+                stn_event_kind(answer) == STN_EVENT_DONE,
+            "the parent's run can be ended");
+    stn_event_free(answer);
+    stn_lock_free(lock);
+    stn_tick_free(tick);
     PROMISE(stn_lease_state(lease) == STN_LEASE_LIVE, "the parent's lease lives");
     PROMISE(stn_lease_fulfil(lease, "v", 1, -1, -1, -1, 0, NULL, 0, NULL, NULL) == STN_OK, "and can be answered");
     PROMISE(stn_queue_next(q, 5000, &answer, NULL) == STN_OK && stn_event_tag(answer) == 9 &&
