@@ -34,7 +34,11 @@ namespace stn::sim {
     X(fill_told_truly, "FILLED ok means that the value was stored")                                               \
     X(force_is_fresh, "a forced fetch is answered by a load begun after it")                                      \
     X(stats_agree, "the library counts the loads that the hosts have run")                                        \
-    X(max_loads_kept, "no more loads at a time than max_loads")
+    X(max_loads_kept, "no more loads at a time than max_loads")                                                   \
+    X(one_holder, "locks: at most one handle of a name is held at any moment of true time")                       \
+    X(fences_increase, "locks: the fence in a key only grows")                                                    \
+    X(loss_told_once, "locks: a loss is told once, and not of what is held")                                      \
+    X(release_told_truly, "locks: what was released is never said to have been another's, or gone")
 
 enum class checker : std::uint8_t {
 #define SIM_CHECKER_ENUM(name, text) name,

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lock_world.hpp"
 #include "world.hpp"
 
 using namespace stn;
@@ -26,6 +27,8 @@ constexpr const char* usage =
     "sim --bite                  every broken variant only\n"
     "    --variant NAME          with --seed or --seeds: that variant instead of the true machine\n"
     "    --favour NAME           the true machine on the seeds of that variant\n"
+    "    --locks                 fleets with locks only\n"
+    "    --lock-seed N           one of them; --lock-variant NAME: broken\n"
     "    --twice                 every seed twice: both runs must be the same\n";
 
 struct variant_text {
@@ -55,6 +58,9 @@ struct request {
     bool twice = false;
     variant broken = variant::none;
     variant favoured = variant::none;
+    bool locks_only = false;
+    std::optional<std::uint64_t> lock_seed;
+    lock_variant broken_lock = lock_variant::none;
 };
 
 struct score {
@@ -238,10 +244,82 @@ void bite(score& s) {
     }
 }
 
+// ---- locks
+
+struct lock_variant_text {
+    lock_variant which;
+    std::string_view name;
+    std::string_view text;
+    checker catcher;
+};
+constexpr std::array lock_variants{
+#define SIM_LOCK_VARIANT_TEXT(name, text, catcher) lock_variant_text{lock_variant::name, #name, text, checker::catcher},
+    SIM_LOCK_VARIANT_TABLE(SIM_LOCK_VARIANT_TEXT)
+#undef SIM_LOCK_VARIANT_TEXT
+};
+
+constexpr std::uint64_t lock_bite_seeds = 1'000; // at most
+
+void print_locks(const outcome_of_locks& r, std::uint64_t seed) {
+    for (const judge::verdict& v : r.found) {
+        std::printf("locks, seed %llu, %lld ms: %s: %s\n", ull(seed), static_cast<long long>(v.at / ms),
+                    str(checker_name(v.by)).c_str(), v.text.c_str());
+    }
+}
+
+void bite_locks(score& s) {
+    std::printf("\nbroken locks, each until its checker catches it:\n");
+    for (const lock_variant_text& v : lock_variants) {
+        std::uint64_t caught = lock_bite_seeds;
+        for (std::uint64_t seed = 0; seed < lock_bite_seeds && caught == lock_bite_seeds; ++seed) {
+            const auto r = run_locks(seed, v.which, false);
+            if (!r.found.empty() && r.found.front().by == v.catcher) caught = seed;
+        }
+        std::printf("  %-18s %s: %s\n", str(v.name).c_str(), str(v.text).c_str(),
+                    caught < lock_bite_seeds
+                        ? ("caught by " + str(checker_name(v.catcher)) + " at seed " + std::to_string(caught)).c_str()
+                        : "NOT caught");
+        s.check(caught < lock_bite_seeds, "the variant " + str(v.name) + " is caught");
+    }
+}
+
+// As many seeds of fleets with locks.
+void run_lock_seeds(const request& q, score& s) {
+    outcome_of_locks all;
+    for (std::uint64_t seed = q.from; seed < q.from + q.seeds; ++seed) {
+        const auto r = run_locks(seed, lock_variant::none, false);
+        print_locks(r, seed);
+        bool good = r.found.empty();
+        if (q.twice) good = good && run_locks(seed, lock_variant::none, false).digest == r.digest;
+        s.count(good);
+        for (std::size_t i = 0; i < fault_count; ++i) all.faults[i] += r.faults[i];
+        all.stats.merge(r.stats);
+        all.acquires += r.acquires;
+        all.grants += r.grants;
+        all.contended += r.contended;
+        all.losses += r.losses;
+        all.uncertain += r.uncertain;
+        all.steps += r.steps;
+    }
+    std::printf(
+        "\nlocks: %llu acquires, %llu granted, %llu of them after a wait, %llu lost, %llu uncertain, %llu renewals, "
+        "%llu steps\n",
+        ull(all.acquires), ull(all.grants), ull(all.contended), ull(all.losses), ull(all.uncertain),
+        ull(all.stats[stat::renewals]), ull(all.steps));
+    if (q.seeds < short_run) return;
+    s.check(all.contended > q.seeds, "many locks are waited for");
+    s.check(all.losses > q.seeds, "many locks are lost");
+    s.check(all.uncertain > 0, "some acquires are uncertain");
+    for (const fault f : {fault::reply_lost, fault::late_bytes, fault::reorder, fault::crash, fault::reopen}) {
+        s.check(all.faults[static_cast<std::size_t>(f)] > q.seeds / 10,
+                "locks meet the fault " + str(fault_names[static_cast<std::size_t>(f)]));
+    }
+}
+
 int run_many(const request& q) {
     score s;
     sums all;
-    if (!q.bite) {
+    if (!q.bite && !q.locks_only) {
         const bool as_is = q.broken == variant::none && q.favoured == variant::none;
         if (as_is) {
             for (const pin& p : pinned()) run_and_judge(p.seed, p.favoured, q, all, s);
@@ -253,7 +331,15 @@ int run_many(const request& q) {
         }
         cover(all, as_is && q.seeds >= full_run, s);
     }
-    if (q.bite || (q.broken == variant::none && q.seeds >= short_run)) bite(s);
+    if (q.lock_seed) {
+        const auto r = run_locks(*q.lock_seed, q.broken_lock, q.trace);
+        print_locks(r, *q.lock_seed);
+        s.count(r.found.empty());
+    } else if (!q.bite && q.broken == variant::none && q.favoured == variant::none) {
+        run_lock_seeds(q, s);
+    }
+    if (!q.locks_only && (q.bite || (q.broken == variant::none && q.seeds >= short_run))) bite(s);
+    if (!q.lock_seed && (q.bite || (q.broken == variant::none && q.seeds >= short_run))) bite_locks(s);
     std::printf("%llu passed, %llu failed\n", ull(s.passed), ull(s.failed));
     return s.failed == 0 ? 0 : 1;
 }
@@ -281,6 +367,14 @@ int main(int argc, char** argv) {
             q.trace = true;
         } else if (word == "--twice") {
             q.twice = true;
+        } else if (word == "--locks") {
+            q.locks_only = true;
+        } else if (word == "--lock-seed") {
+            q.locks_only = true;
+            q.lock_seed = number();
+        } else if (word == "--lock-variant") {
+            const auto at = std::ranges::find(lock_variants, value(), &lock_variant_text::name);
+            if (at != lock_variants.end()) q.broken_lock = at->which;
         } else if (word == "--bite") {
             q.bite = true;
         } else {

@@ -26,6 +26,8 @@ class store {
     [[nodiscard]] server_ms now() const { return began_ + when_.now() / ms + leapt_; }
     [[nodiscard]] memory_server& server() noexcept { return server_; }
     [[nodiscard]] const std::string& value_key_of(int key) const { return keys_[static_cast<std::size_t>(key)]; }
+    // Messages of that channel matter too.
+    void hear(std::string channel) { channels_.push_back(std::move(channel)); }
     [[nodiscard]] bool relevant(const std::string& channel) const;
     [[nodiscard]] bool holds_placeholder(const std::string& key);
 
