@@ -40,7 +40,7 @@ std::int64_t patience(const client_core& core) {
 template <class Begin>
 result<std::uint64_t> enter(client_core& core, const lock_call& c, std::uint8_t kind, Begin begin) {
     const single_flight::visitor who{c.home, c.tag, c.within};
-    const single_flight::entry how{{0, kind, {}, std::string(c.name)}, false, true, true};
+    const single_flight::entry how{{0, kind, {}, c.name}, false, true, true};
     bool posted = true;
     const auto t = core.flights->enter(how, who, [&](const single_flight::ticket& ticket) {
         posted = core.turns.post_for_help(begin(ticket.flight));

@@ -38,6 +38,7 @@ namespace stn::sim {
     X(one_holder, "locks: at most one handle of a name is held at any moment of true time")                       \
     X(fences_increase, "locks: the fence in a key only grows")                                                    \
     X(loss_told_once, "locks: a loss is told once, and not of what is held")                                      \
+    X(no_orphan, "locks, calm: what nobody holds nor asks for is free within half a second")                      \
     X(release_told_truly, "locks: what was released is never said to have been another's, or gone")
 
 enum class checker : std::uint8_t {

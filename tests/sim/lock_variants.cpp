@@ -124,6 +124,18 @@ class release_misread final : public lock_probe {
     reply last_;
 };
 
+class never_released final : public lock_probe {
+  public:
+    using lock_probe::lock_probe;
+
+  private:
+    bool alter(lock_output& out) override {
+        if (out.what == out_kind::failed) failed_ = true;
+        return !(failed_ && is(out, script_id::release));
+    }
+    bool failed_ = false;
+};
+
 } // namespace
 
 std::unique_ptr<lock_port> make_lock_probe(lock_variant broken, lock_setup setup) {

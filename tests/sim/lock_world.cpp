@@ -39,7 +39,9 @@ class lock_node final : public actor {
 
     void act(std::uint32_t what, std::uint64_t with) override;
     void acquire_one(int key);
-    void cancel_one();
+    void cancel_one() { cancel(dice_.below(std::max<std::size_t>(1, calls_.size()))); }
+    // Nobody here wants anything any more.
+    void give_up_all();
     void pause(micros how_long);
     void stall(micros how_long);
     void crash(bool bytes_lost, micros down_for);
@@ -72,6 +74,7 @@ class lock_node final : public actor {
         int losses = 0;
     };
     static void rung(void* self);
+    void cancel(std::size_t which);
     void begin();
     void ring();
     void schedule(micros at);
@@ -119,6 +122,7 @@ class lock_world final : public actor {
     store server;
     network net;
     const lock_variant broken;
+    const bool calm; // nothing goes wrong but that callers go away
     outcome_of_locks out;
     std::uint64_t next_tag = 1;
     std::set<token> released; // gone from its key before its time
@@ -136,6 +140,7 @@ class lock_world final : public actor {
     void look_at(int key);
     void do_fault();
     bool quiet_within(micros limit);
+    void look_for_orphans();
 
     std::vector<std::string> keys_;
     std::vector<seen_key> seen_;
@@ -253,9 +258,15 @@ void lock_node::acquire_one(int key) {
     ring();
 }
 
-void lock_node::cancel_one() {
-    if (!up() || calls_.empty() || w_.when.now() < paused_until_) return;
-    call& c = calls_[dice_.below(calls_.size())];
+void lock_node::give_up_all() {
+    for (std::size_t i = 0; i < calls_.size(); ++i) cancel(i);
+    while (!holds_.empty()) end_hold(holds_.front().tag);
+    ring();
+}
+
+void lock_node::cancel(std::size_t which) {
+    if (!up() || which >= calls_.size() || w_.when.now() < paused_until_) return;
+    const call& c = calls_[which];
     if (c.release) return;
     const auto flights = single_flight::by_op(c.op); // perhaps of a client that is being closed
     if (!flights) return;
@@ -334,7 +345,7 @@ void lock_node::end_hold(std::uint64_t tag) {
     const hold h = std::move(*it);
     holds_.erase(it);
     if (dice_.one_in(10)) return; // freed
-    if (dice_.one_in(30)) {
+    if (!w_.calm && dice_.one_in(30)) {
         h.lock->leave();
         return;
     }
@@ -469,6 +480,7 @@ lock_world::lock_world(std::uint64_t seed, lock_variant which, bool trace)
           0,   0,    {},   false,  std::vector<std::uint64_t>(static_cast<std::size_t>(opt.nodes)),
           1},
       broken(which),
+      calm(seed % 4 == 3),
       seen_(lock_names),
       dice_(seed * 4 + 2),
       storm_(seed * 4 + 3),
@@ -617,17 +629,28 @@ bool lock_world::quiet_within(micros limit) {
     return false;
 }
 
+void lock_world::look_for_orphans() {
+    for (const auto& n : nodes_) n->give_up_all();
+    step_until(when.now() + second / 2);
+    for (const auto& n : nodes_) n->give_up_all(); // granted just before
+    step_until(when.now() + second / 2);
+    for (const std::string& key : keys_) {
+        if (server.server().peek(key)) judged.broken(checker::no_orphan, key, " is held, and nobody knows of it");
+    }
+}
+
 outcome_of_locks lock_world::run() {
     when.at(0, *this, operate);
-    when.at(opt.fault_gap / 2, *this, strike);
+    if (!calm) when.at(opt.fault_gap / 2, *this, strike);
     while (ops_left_ > 0 && judged.found().empty()) step_until(when.now() + second);
-    if (judged.found().empty()) step_until(when.now() + second);
+    if (judged.found().empty() && !calm) step_until(when.now() + second);
     draining = true;
     net.out_until = net.refusing_until = 0;
     server.server().refuse_writes(false);
     server.server().refuse_publish(false);
     told.line("world", "no more calls, no more faults");
     for (const auto& n : nodes_) n->heal();
+    if (calm) look_for_orphans();
     if (!quiet_within(60 * second) && judged.found().empty()) {
         for (const auto& n : nodes_) {
             if (!n->quiet()) judged.broken(checker::nothing_left_over, n->leftovers());

@@ -15,11 +15,12 @@
 namespace stn::sim {
 
 // Broken on purpose, one at a time: X(name, what is wrong, the checker that has to notice).
-#define SIM_LOCK_VARIANT_TABLE(X)                                        \
-    X(release_blind, "release without compare", one_holder)              \
-    X(counted_from_reply, "validity counted from the reply", one_holder) \
-    X(shorter_renew, "a later renew with a shorter ttl", one_holder)     \
-    X(release_misread, "a resent release that finds nothing is taken for \"not mine\"", release_told_truly)
+#define SIM_LOCK_VARIANT_TABLE(X)                                                                           \
+    X(release_blind, "release without compare", one_holder)                                                 \
+    X(counted_from_reply, "validity counted from the reply", one_holder)                                    \
+    X(shorter_renew, "a later renew with a shorter ttl", one_holder)                                        \
+    X(release_misread, "a resent release that finds nothing is taken for \"not mine\"", release_told_truly) \
+    X(never_released, "an acquire that is given up without a release", no_orphan)
 
 enum class lock_variant : std::uint8_t {
     none,
