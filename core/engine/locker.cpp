@@ -14,7 +14,8 @@ namespace stn {
 
 namespace {
 
-constexpr std::size_t most_courtesies = 1'024;
+constexpr std::size_t most_wanted = 1'024;
+constexpr mono_ms wanted_for_ms = 1'000; // after somebody else was seen to hold it
 
 } // namespace
 
@@ -337,23 +338,31 @@ void locker::settle(const std::shared_ptr<lock_run>& run, mono_ms now) {
         const bool contended = run->granted_ && run->machine_->releases_seen() > 0;
         if (run->granted_ && !l.behind.empty() && ++l.turns % schedule::lock_turns == 0) {
             not_before = now + schedule::lock_courtesy_ms;
-        } else if (contended && l.behind.empty()) {
-            if (courtesies_.size() > most_courtesies) {
-                std::erase_if(courtesies_, [&](const auto& c) { return c.second <= now; });
-            }
-            courtesies_[key] = now + schedule::lock_courtesy_ms;
         }
+        note_wanted(key, run->granted_, contended, now);
         advance(key, l, not_before, now);
     }
     if (run->done_) forget(run);
 }
 
+void locker::note_wanted(const std::string& key, bool held, bool contended, mono_ms now) {
+    const auto it = wanted_.find(key);
+    if (contended) {
+        if (wanted_.size() > most_wanted) std::erase_if(wanted_, [&](const auto& w) { return w.second.until <= now; });
+        wanted_[key] = {now + wanted_for_ms, now};
+    } else if (held && it != wanted_.end()) {
+        it->second.given = now;
+    }
+}
+
 mono_ms locker::courtesy(const std::string& key, mono_ms now) {
-    const auto it = courtesies_.find(key);
-    if (it == courtesies_.end()) return now;
-    const mono_ms at = it->second;
-    courtesies_.erase(it);
-    return std::max(at, now);
+    const auto it = wanted_.find(key);
+    if (it == wanted_.end()) return now;
+    if (it->second.until <= now) {
+        wanted_.erase(it);
+        return now;
+    }
+    return std::max(now, it->second.given + schedule::lock_courtesy(contention_));
 }
 
 // The next of the line becomes its front.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -135,8 +136,9 @@ class locker {
     void advance(const std::string& key, line& l, mono_ms not_before, mono_ms now);
     void leave_line(const std::shared_ptr<lock_run>& run);
     void forget(const std::shared_ptr<lock_run>& run);
-    void saw_releases(int n) noexcept { contention_ = (3 * contention_ + n) / 4; }
+    void saw_releases(int n) noexcept { contention_ = std::max<double>(n, contention_ * 0.9); }
     void note_rest(bool rests) noexcept { resting_ += rests ? std::size_t{1} : static_cast<std::size_t>(-1); }
+    void note_wanted(const std::string& key, bool held, bool contended, mono_ms now);
     [[nodiscard]] mono_ms courtesy(const std::string& key, mono_ms now);
     [[nodiscard]] std::vector<std::shared_ptr<lock_run>> all() const;
 
@@ -145,8 +147,12 @@ class locker {
     std::map<std::uint64_t, std::shared_ptr<lock_run>> runs_;    // by age
     std::unordered_map<std::uint64_t, std::uint64_t> by_flight_; // of those whose caller still waits
     lines lines_;
-    std::unordered_map<std::string, mono_ms> courtesies_; // keys that others may want: not before
-    std::size_t waiting_ = 0;                             // in all lines, behind their fronts
+    struct wanted {
+        mono_ms until = 0; // others have wanted it lately
+        mono_ms given = 0; // when it was given back here
+    };
+    std::unordered_map<std::string, wanted> wanted_; // keys that other processes want, too
+    std::size_t waiting_ = 0;                        // in all lines, behind their fronts
     std::size_t resting_ = 0;
     double contention_ = 0;
 };

@@ -189,7 +189,7 @@ void lock_machine::on_message(turn& t) {
     if (in == 0) {
         acquire(t);
     } else {
-        look_at_ = std::min(look_at_, t.now + in);
+        look_at_ = t.now + in; // also later than it was: the lock is taken again by then, unless nobody wants it
     }
 }
 

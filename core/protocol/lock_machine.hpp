@@ -66,7 +66,7 @@ struct lock_setup {
     std::int64_t max_hold_ms = 0; // 0: no bound
     bool renew = true;
     std::int64_t command_timeout_ms = 250;
-    double contention = 0; // how many releases a waiter of this client usually sees before its turn
+    double contention = 0; // how many releases waiters of this client have seen lately before their turn
 };
 
 struct lock_input {

@@ -105,7 +105,11 @@ std::int64_t lock_look(int looks, std::int64_t pttl_ms, draws& draw) {
 }
 
 std::int64_t lock_try_after(int releases, double contention) {
-    return releases * 2 > contention ? 0 : 1;
+    return releases * 2 > contention ? 0 : lock_courtesy_ms;
+}
+
+std::int64_t lock_courtesy(double contention) {
+    return contention < 2 ? 1 : lock_courtesy_ms; // one other is there at once
 }
 
 std::int64_t average(std::int64_t before_ms, std::int64_t load_ms) {

@@ -77,9 +77,12 @@ struct lifetime {
 // other's lock (-1: it does not end by itself) and a little, so that not all find it gone in one moment.
 [[nodiscard]] std::int64_t lock_look(int looks, std::int64_t pttl_ms, draws& draw);
 // The same after a message that it was released, the `releases`th that this waiter has seen: at once for who has
-// waited about as long as others had to, a little later for newcomers.
+// waited half as long as others had to, a little later for newcomers. `contention` is the most that anybody here saw
+// lately.
 [[nodiscard]] std::int64_t lock_try_after(int releases, double contention);
-inline constexpr std::int64_t lock_courtesy_ms = 3; // a process that had its turns lets others try first
+// How long a process that has given a lock back lets others try first, if others want it too.
+inline constexpr std::int64_t lock_courtesy_ms = 3;
+[[nodiscard]] std::int64_t lock_courtesy(double contention);
 inline constexpr int lock_turns = 8;                // hand-overs inside a process, then others go first
 
 // Moving average of load times; 0 means nothing seen yet.

@@ -136,7 +136,9 @@ std::string drawer::draw_tick() {
     case 1: bytes.pop_back(); break;
     case 2: bytes.erase(below(bytes.size()), 1); break;
     case 3: bytes[below(bytes.size())] = static_cast<char>(below(256)); break;
-    case 4: bytes.insert(bytes.rfind(':'), "123456789012"); break;
+    case 4:
+    case 5:
+    case 6: bytes.insert(bytes.rfind(':'), "1234567890123456"); break;
     default: break;
     }
     return bytes;
