@@ -362,7 +362,7 @@ mono_ms locker::courtesy(const std::string& key, mono_ms now) {
         wanted_.erase(it);
         return now;
     }
-    return std::max(now, it->second.given + schedule::lock_courtesy(contention_));
+    return std::max(now, it->second.given + schedule::lock_courtesy_ms);
 }
 
 // The next of the line becomes its front.

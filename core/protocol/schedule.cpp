@@ -108,10 +108,6 @@ std::int64_t lock_try_after(int releases, double contention) {
     return releases * 2 > contention ? 0 : lock_courtesy_ms;
 }
 
-std::int64_t lock_courtesy(double contention) {
-    return contention < 2 ? 1 : lock_courtesy_ms; // one other is there at once
-}
-
 std::int64_t average(std::int64_t before_ms, std::int64_t load_ms) {
     load_ms = std::max<std::int64_t>(1, load_ms);
     return before_ms == 0 ? load_ms : (3 * before_ms + load_ms + 3) / 4;

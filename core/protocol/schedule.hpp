@@ -82,7 +82,6 @@ struct lifetime {
 [[nodiscard]] std::int64_t lock_try_after(int releases, double contention);
 // How long a process that has given a lock back lets others try first, if others want it too.
 inline constexpr std::int64_t lock_courtesy_ms = 3;
-[[nodiscard]] std::int64_t lock_courtesy(double contention);
 inline constexpr int lock_turns = 8;                // hand-overs inside a process, then others go first
 
 // Moving average of load times; 0 means nothing seen yet.
