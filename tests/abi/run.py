@@ -205,7 +205,7 @@ def main():
     if library.exists() or any((ROOT / "capi/src").glob("*.cpp")):
         if promise(library.exists(), "the shared library was built"):
             library_exports(library, names)
-        for name in ("every_function", "bad_input", "fork", "hpp"):
+        for name in ("every_function", "bad_input", "fork", "hpp", "hpp_locks"):
             program_keeps(build, name)
         program_keeps(build, "dlopen_threads", library)
     else:

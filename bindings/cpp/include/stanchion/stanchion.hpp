@@ -8,6 +8,11 @@
 //     std::optional<std::string> text = prices.get_or_load("42", [&] { return read_price(42); });
 //     std::optional<price> typed = prices.get_or_load_as<price>("42", [&] { return load_price(42); });
 //
+//     stanchion::lock mine(client, "report", {.ttl = 30s}); // waits for it; renewed, and released at the end of its scope
+//     if (mine.held()) write_report(mine.fence());          // ask before each effect, and let the database check the fence
+//     if (auto run = stanchion::try_tick(client, "nightly", {.every = 24h, .offset = 2h})) run->done();
+//     if (stanchion::once(client, order_id, 1h)) send_mail(order_id);
+//
 // A loader returns the value, or a std::optional of it (nullopt = there is no such thing, cached too). It may take a
 // `stanchion::loading&`, to set a ttl, to ask whether it is still wanted, and to name itself in calls it makes. What it
 // throws reaches its caller unchanged, and so do callers of this module who joined; other processes see load_failed.
@@ -15,6 +20,7 @@
 #define STANCHION_STANCHION_HPP
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -40,9 +46,10 @@ namespace stanchion {
 
 class error : public std::runtime_error {
   public:
-    explicit error(const stn_error* e)
+    explicit error(const stn_error* e, std::int32_t reason = STN_REASON_NONE)
         : std::runtime_error(stn_error_message(e)),
           code_(stn_error_code(e)),
+          reason_(reason),
           flags_(stn_error_flags(e)) {
         std::size_t n = 0;
         if (const void* key = stn_error_key(e, &n)) key_.assign(static_cast<const char*>(key), n);
@@ -52,6 +59,7 @@ class error : public std::runtime_error {
 
     std::int32_t code() const noexcept { return code_; }
     const char* name() const noexcept { return stn_status_name(code_); }
+    std::int32_t reason() const noexcept { return reason_; } // STN_REASON_NO_TTL of a busy lock
     const std::string& key() const noexcept { return key_; }
     const std::string& server_text() const noexcept { return server_text_; }
     bool retryable() const noexcept { return (flags_ & STN_ERROR_RETRYABLE) != 0; }
@@ -59,6 +67,7 @@ class error : public std::runtime_error {
 
   private:
     std::int32_t code_;
+    std::int32_t reason_ = STN_REASON_NONE;
     std::uint32_t flags_ = 0;
     std::string key_;
     std::string server_text_;
@@ -141,7 +150,7 @@ class mailbox {
             const auto what = failure::take(ref);
             if (stn_event_status(ev.get()) != STN_CLOSED) std::rethrow_exception(what);
         }
-        throw error(stn_event_error(ev.get()));
+        throw error(stn_event_error(ev.get()), stn_event_reason(ev.get()));
     }
 
   private:
@@ -440,6 +449,264 @@ class group {
               [&](stn_group** out, stn_error** e) { return stn_group_new(c, nullptr, out, e); })) {}
     detail::handle<stn_group, stn_group_free> group_;
 };
+
+// ---- Locks, ticks and ids: durations are std::chrono's --------------------------------------------------------------
+
+inline constexpr std::chrono::milliseconds by_default{STN_DEFAULT_MS}; // what stanchion.h names as the default
+inline constexpr std::chrono::milliseconds for_ever{STN_NO_LIMIT};
+
+// As the options of stn_lock_acquire. A ttl is required.
+struct lock_options {
+    std::chrono::milliseconds ttl = by_default;      // a holder that has died blocks others for that long at most
+    std::chrono::milliseconds wait = by_default;     // how long to wait for it: 10 s, or for_ever
+    bool renew = true;                               // kept for as long as it is held
+    std::chrono::milliseconds max_hold = by_default; // none: then it is lost, and released
+    std::string label{};                             // for whoever inspects it, "host:pid" for example
+    std::string key{};                               // the store's key itself, shared with other programs
+};
+
+// As the options of stn_tick_acquire. `every` is required.
+struct tick_options {
+    std::chrono::milliseconds every = by_default;   // how long a slot is
+    std::chrono::milliseconds offset{0};            // when slots begin after midnight UTC
+    std::chrono::milliseconds at_most = by_default; // a run that tells nothing counts as dead after that: `every`
+};
+
+namespace detail {
+
+// The options that were said, as JSON text.
+class options_text {
+  public:
+    options_text& add(const char* name, std::chrono::milliseconds t) {
+        if (t == by_default) return *this;
+        if (t == for_ever) return field(name, "\"forever\"");
+        return field(std::string(name) + "_ms", std::to_string(t.count()));
+    }
+    options_text& add_flag(const char* name, bool yes) { return field(name, yes ? "true" : "false"); }
+    options_text& add(const char* name, const std::string& text) {
+        return text.empty() ? *this : field(name, quoted(text));
+    }
+    std::string text() const { return "{" + fields_ + "}"; }
+
+  private:
+    options_text& field(const std::string& name, const std::string& value) {
+        fields_ += (fields_.empty() ? "" : ",") + quoted(name) + ":" + value;
+        return *this;
+    }
+    static std::string quoted(const std::string& text) {
+        static const char* const digits = "0123456789abcdef";
+        std::string out = "\"";
+        for (const char c : text) {
+            if (c == '"' || c == '\\')
+                (out += '\\') += c;
+            else if (c >= 0 && c < ' ')
+                ((out += "\\u00") += digits[c / 16]) += digits[c % 16];
+            else
+                out += c;
+        }
+        return out + '"';
+    }
+    std::string fields_;
+};
+
+} // namespace detail
+
+// How locks are taken and kept, read once: for a lock that is taken often.
+class lock_policy {
+  public:
+    explicit lock_policy(const char* options_json)
+        : policy_(detail::made<stn_lock_policy, stn_lock_policy_free>(
+              [&](stn_lock_policy** out, stn_error** e) { return stn_lock_policy_new(options_json, out, e); })) {}
+    explicit lock_policy(const lock_options& o)
+        : lock_policy(detail::options_text()
+                          .add("ttl", o.ttl)
+                          .add("wait", o.wait)
+                          .add_flag("renew", o.renew)
+                          .add("max_hold", o.max_hold)
+                          .add("label", o.label)
+                          .add("key", o.key)
+                          .text()
+                          .c_str()) {}
+    const stn_lock_policy* get() const noexcept { return policy_.get(); }
+
+  private:
+    detail::handle<stn_lock_policy, stn_lock_policy_free> policy_;
+};
+
+// A lock in your hands, released in the background at the end of its scope. What was moved from is not held.
+class lock {
+  public:
+    // Waits for it. Throws busy when the wait is over, uncertain if the store may hold it for us and does not answer.
+    lock(const client& c, std::string_view name, const lock_policy& how, const stn_scope* within = nullptr)
+        : lock(c, name, how, STN_DEFAULT_MS, within) {}
+    lock(const client& c, std::string_view name, const lock_options& how, const stn_scope* within = nullptr)
+        : lock(c, name, lock_policy(how), within) {}
+
+    // By the local clock alone: nobody is asked. Ask before each effect.
+    bool held() const noexcept { return stn_lock_held(get()) == 1; }
+    std::chrono::milliseconds remaining() const noexcept {
+        return std::chrono::milliseconds(stn_lock_remaining_ms(get()));
+    }
+    std::int64_t fence() const noexcept { return stn_lock_fence(get()); } // larger for every later grant
+    const char* token() const noexcept { return stn_lock_token(get()); }
+    std::int32_t state() const noexcept { return stn_lock_state(get()); } // one of stn_lock_state
+    std::int32_t loss() const noexcept { return stn_lock_loss(get()); }   // of a lost lock a stn_reason
+
+    // Waits until it is held no longer, whyever; false: it still is.
+    bool wait_lost(std::chrono::milliseconds timeout = for_ever) const {
+        stn_error* e = nullptr;
+        const std::int32_t code = stn_lock_wait_lost(get(), timeout.count(), &e);
+        const detail::handle<stn_error, stn_error_free> owned(e);
+        if (code == STN_OK || code == STN_TIMEOUT) return code == STN_OK;
+        throw error(e);
+    }
+    // Renews now, with the same ttl as ever. Rarely needed: renewal goes by itself.
+    void renew(std::chrono::milliseconds deadline = by_default) const {
+        tell([&](stn_queue* q, stn_error** e) { return stn_lock_renew(get(), deadline.count(), q, 0, e); });
+    }
+    // Gives it back and waits for the answer. Throws lost if it had been lost before, also to another (not_mine).
+    void release(std::chrono::milliseconds deadline = by_default) const {
+        tell([&](stn_queue* q, stn_error** e) { return stn_lock_release(get(), deadline.count(), q, 0, e); });
+    }
+    // Forgets it: it stays in the store until its ttl is over.
+    void leave() const {
+        detail::must([&](stn_error** e) { return stn_lock_leave(get(), e); });
+    }
+    stn_lock* get() const noexcept { return lock_.get(); }
+
+  private:
+    friend std::optional<lock> try_lock(const client&, std::string_view, const lock_policy&, const stn_scope*);
+
+    lock(const client& c, std::string_view name, const lock_policy& how, std::int64_t deadline_ms,
+         const stn_scope* within) {
+        const detail::mailbox box;
+        detail::must([&](stn_error** e) {
+            return stn_lock_acquire(c.get(), name.data(), name.size(), nullptr, how.get(), deadline_ms, within,
+                                    box.get(), 0, nullptr, 0, nullptr, e);
+        });
+        lock_.reset(stn_event_take_lock(box.wait().get()));
+    }
+    template <class F> static void tell(F&& f) {
+        const detail::mailbox box;
+        detail::must([&](stn_error** e) { return f(box.get(), e); });
+        box.wait();
+    }
+
+    detail::handle<stn_lock, stn_lock_free> lock_;
+};
+
+// Asks once, without waiting; nullopt: somebody else holds it.
+[[nodiscard]] inline std::optional<lock> try_lock(const client& c, std::string_view name, const lock_policy& how,
+                                                  const stn_scope* within = nullptr) {
+    try {
+        return lock(c, name, how, 0, within);
+    } catch (const error& e) {
+        if (e.code() != STN_BUSY) throw;
+        return std::nullopt;
+    }
+}
+[[nodiscard]] inline std::optional<lock> try_lock(const client& c, std::string_view name, const lock_options& how,
+                                                  const stn_scope* within = nullptr) {
+    return try_lock(c, name, lock_policy(how), within);
+}
+
+// The run of one slot in your hands. One that ends without done(), by an exception too, has failed.
+class tick {
+  public:
+    explicit tick(stn_tick* mine) noexcept : tick_(mine) {}
+    // When its slot began, since the epoch by the store's clock.
+    std::chrono::milliseconds slot() const noexcept { return std::chrono::milliseconds(stn_tick_slot_ms(get())); }
+    std::int64_t fence() const noexcept { return stn_tick_fence(get()); }
+    const char* token() const noexcept { return stn_tick_token(get()); }
+
+    // The slot stays used. Throws lost if the run took longer than at_most and is another's by now.
+    void done(std::chrono::milliseconds deadline = by_default) const { end(1, deadline); }
+    // It failed: another host may take the slot.
+    void undone(std::chrono::milliseconds deadline = by_default) const { end(0, deadline); }
+    stn_tick* get() const noexcept { return tick_.get(); }
+
+  private:
+    void end(std::int32_t ok, std::chrono::milliseconds deadline) const {
+        const detail::mailbox box;
+        detail::must([&](stn_error** e) { return stn_tick_done(get(), ok, deadline.count(), box.get(), 0, e); });
+        box.wait();
+    }
+
+    detail::handle<stn_tick, stn_tick_free> tick_;
+};
+
+// Why a slot is not ours.
+struct no_tick {
+    std::int32_t reason = STN_REASON_NONE; // taken: it was given out; still_running: the run of an earlier slot goes on
+    std::chrono::milliseconds left{0};     // to the next slot, or until that run counts as dead
+};
+
+// Asks for the slot of this moment; nullopt: it is not ours, and *why tells why.
+[[nodiscard]] inline std::optional<tick> try_tick(const client& c, std::string_view name, const tick_options& how,
+                                                  no_tick* why = nullptr,
+                                                  std::chrono::milliseconds deadline = by_default) {
+    const detail::mailbox box;
+    const std::string json =
+        detail::options_text().add("every", how.every).add("offset", how.offset).add("at_most", how.at_most).text();
+    detail::must([&](stn_error** e) {
+        return stn_tick_acquire(c.get(), name.data(), name.size(), json.c_str(), deadline.count(), box.get(), 0,
+                                nullptr, e);
+    });
+    const auto ev = box.wait();
+    if (stn_event_kind(ev.get()) == STN_EVENT_TICK) return tick(stn_event_take_tick(ev.get()));
+    if (why != nullptr) {
+        *why = {stn_event_reason(ev.get()), std::chrono::milliseconds(stn_event_ttl_left_ms(ev.get()))};
+    }
+    return std::nullopt;
+}
+
+// Claims an id: true for the first claimant until ttl is over, false for all others.
+[[nodiscard]] inline bool once(const client& c, std::string_view id, std::chrono::milliseconds ttl,
+                               std::chrono::milliseconds deadline = by_default) {
+    const detail::mailbox box;
+    detail::must([&](stn_error** e) {
+        return stn_once(c.get(), id.data(), id.size(), ttl.count(), deadline.count(), box.get(), 0, nullptr, e);
+    });
+    return stn_event_status(box.wait().get()) == STN_OK;
+}
+
+// What stands in a lock's key, as the JSON text of stn_lock_inspect; nullopt: it is free. With `key` that store key is
+// looked at, whatever the name.
+inline std::optional<std::string> inspect(const client& c, std::string_view name, std::string_view key = {},
+                                          std::chrono::milliseconds deadline = by_default) {
+    const detail::mailbox box;
+    detail::must([&](stn_error** e) {
+        return stn_lock_inspect(c.get(), name.data(), name.size(), key.data(), key.size(), deadline.count(), box.get(),
+                                0, nullptr, e);
+    });
+    const auto ev = box.wait();
+    if (stn_event_kind(ev.get()) == STN_EVENT_ABSENT) return std::nullopt;
+    return std::string(detail::bytes_of(ev));
+}
+
+#if defined(STANCHION_JSON)
+// The same for programs to read.
+struct lock_seen {
+    bool ours = false; // a lock of this library, by whomever; else the next three
+    std::string token; // are empty
+    std::int64_t fence = 0;
+    std::string label;
+    std::optional<std::chrono::milliseconds> ttl; // nullopt: it does not end by itself
+};
+inline std::optional<lock_seen> inspect_lock(const client& c, std::string_view name, std::string_view key = {},
+                                             std::chrono::milliseconds deadline = by_default) {
+    const auto text = inspect(c, name, key, deadline);
+    if (!text) return std::nullopt;
+    const auto j = nlohmann::json::parse(*text);
+    lock_seen seen;
+    seen.ours = j.at("ours").get<bool>();
+    seen.token = j.value("token", "");
+    seen.fence = j.value("fence", std::int64_t{0});
+    seen.label = j.value("label", "");
+    if (const auto& ttl = j.at("ttl_ms"); !ttl.is_null()) seen.ttl = std::chrono::milliseconds(ttl.get<std::int64_t>());
+    return seen;
+}
+#endif
 
 } // namespace stanchion
 
