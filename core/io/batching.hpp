@@ -10,15 +10,20 @@ namespace stn {
 // When commands that were collected may leave. While a batch is on its way the next one grows: on a
 // loopback that alone doubles the rate, because both sides handle many commands by one system call. Over a
 // network one batch at a time would leave the line idle, so as many may be under way as fit into a round
-// trip at one each `spacing_us`.
+// trip at one each `spacing_us`. Nor is a server that does not answer for `stall_us` waited for: what lets go
+// of something is to be there when it goes on, or when only the way back is broken.
 class batching {
   public:
     static constexpr std::int64_t spacing_us = 100;
+    static constexpr std::int64_t stall_us = 20'000;
     static constexpr std::size_t large = std::size_t{64} << 10; // bytes that leave in any case
 
     void appended(std::size_t commands = 1) noexcept { appended_ += commands; }
     [[nodiscard]] bool may_leave(std::size_t unsent_bytes) const noexcept {
         return appended_ == left_ || under_way_.size() < most_ || unsent_bytes >= large;
+    }
+    [[nodiscard]] bool stalled(std::int64_t now_us) const noexcept {
+        return !under_way_.empty() && now_us - under_way_.back().left_at_us >= stall_us;
     }
     void left(std::int64_t now_us) {
         if (appended_ == left_) return;

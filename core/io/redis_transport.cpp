@@ -105,8 +105,9 @@ void redis_transport::flush(mono_ms now) {
     }
     const std::size_t unsent = commands_.unsent();
     if (!commands_.up() || unsent == 0) return;
-    if (!commands_.blocked() && !batches_.may_leave(unsent)) return;
-    batches_.left(monotonic_us());
+    const std::int64_t now_us = monotonic_us();
+    if (!commands_.blocked() && !batches_.may_leave(unsent) && !batches_.stalled(now_us)) return;
+    batches_.left(now_us);
     commands_.write(now);
 }
 
@@ -261,6 +262,7 @@ mono_ms redis_transport::next_ms() const {
     if (messages_.up()) at = std::min(at, listening_at_);
     if (!commands_.up()) return at;
     if (!sent_.empty()) at = std::min(at, sent_.front().at + schedule::silence_ms);
+    if (batches_.unsent() != 0) at = std::min(at, now_ + batching::stall_us / 1'000);
     return std::min(at, alive_at_);
 }
 

@@ -80,6 +80,21 @@ TEST_CASE("much to send leaves in any case") {
     CHECK(p.batches.may_leave(batching::large));
 }
 
+TEST_CASE("a server that does not answer holds nothing back for long, and gets no more than a batch each while") {
+    pipe_of p;
+    p.leave(1);
+    p.batches.appended();
+    CHECK_FALSE(p.batches.stalled(p.now_us + batching::stall_us - 1));
+    p.now_us += batching::stall_us;
+    CHECK(p.batches.stalled(p.now_us));
+    p.batches.left(p.now_us);
+    p.batches.appended();
+    CHECK_FALSE(p.batches.stalled(p.now_us + batching::stall_us - 1));
+    CHECK(p.batches.stalled(p.now_us + batching::stall_us));
+    p.replies(2, 20);
+    CHECK(p.batches.may_leave(10));
+}
+
 TEST_CASE("what was appended and has not left is known by number") {
     pipe_of p;
     p.leave(5);
