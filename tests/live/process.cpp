@@ -13,13 +13,12 @@
 
 namespace stn::test {
 
-process::process(const std::string& what, const std::string& url, const std::string& key, int number,
-                 const std::string& options, const std::string& policy) {
+process::process(std::vector<std::string> words) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe to a test's process");
-    const std::string digits = std::to_string(number);
-    const char* const words[] = {STN_LIVE_CALLER, what.c_str(), url.c_str(),    options.c_str(),
-                                 policy.c_str(),  key.c_str(),  digits.c_str(), nullptr};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -28,13 +27,17 @@ process::process(const std::string& what, const std::string& url, const std::str
         ::sigprocmask(SIG_SETMASK, &none, nullptr);
         ::signal(SIGPIPE, SIG_DFL);
         ::dup2(ends[1], 1);
-        ::execv(words[0], const_cast<char* const*>(words));
+        ::execv(argv[0], argv.data());
         ::_exit(127);
     }
     ::close(ends[1]);
     pipe_ = ends[0];
     if (pid_ < 0) throw std::runtime_error("no process for a test");
 }
+
+process::process(const std::string& what, const std::string& url, const std::string& key, int number,
+                 const std::string& options, const std::string& policy)
+    : process({STN_LIVE_CALLER, what, url, options, policy, key, std::to_string(number)}) {}
 
 process::~process() {
     kill9();
@@ -70,6 +73,18 @@ void process::kill9() {
     if (pid_ < 0) return;
     ::kill(pid_, SIGKILL);
     static_cast<void>(end());
+}
+
+void process::pause() {
+    ::kill(pid_, SIGSTOP);
+    int how = 0;
+    while (::waitpid(pid_, &how, WUNTRACED) < 0 && errno == EINTR) {
+    }
+    if (!WIFSTOPPED(how)) throw std::runtime_error("a test's process ended instead of standing still");
+}
+
+void process::go_on() {
+    ::kill(pid_, SIGCONT);
 }
 
 int process::end() {

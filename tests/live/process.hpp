@@ -11,9 +11,12 @@
 
 namespace stn::test {
 
-// A process of programs/caller.c. It dies with this object, and with the thread that made it.
+// A process of one of programs/*.c. It dies with this object, and with the thread that made it.
 class process {
   public:
+    // The program, and its words.
+    explicit process(std::vector<std::string> words);
+    // Of programs/caller.c.
     process(const std::string& what, const std::string& url, const std::string& key, int number,
             const std::string& options = "{}", const std::string& policy = R"({"ttl": "1m"})");
     ~process();
@@ -24,6 +27,8 @@ class process {
     std::string line(std::chrono::milliseconds patience = std::chrono::seconds(20));
     std::vector<std::string> lines(); // all to the end
     void kill9();
+    void pause(); // SIGSTOP; returns when it stands
+    void go_on(); // SIGCONT
     // How it ended: its exit status, or minus the signal that ended it.
     int end();
 

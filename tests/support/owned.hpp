@@ -16,6 +16,8 @@ struct freer {
     void operator()(stn_group* p) const { stn_group_free(p); }
     void operator()(stn_flight* p) const { stn_flight_free(p); }
     void operator()(stn_error* p) const { stn_error_free(p); }
+    void operator()(stn_lock* p) const { stn_lock_free(p); }
+    void operator()(stn_tick* p) const { stn_tick_free(p); }
 };
 // A handle of stanchion.h with its owner.
 template <class T> using owned = std::unique_ptr<T, freer>;

@@ -14,37 +14,11 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "stanchion/stanchion.h"
+#include "tell.h"
 
 static int64_t number;
-
-static void sleep_ms(int64_t ms) {
-    struct timespec span;
-    span.tv_sec = ms / 1000;
-    span.tv_nsec = ms % 1000 * 1000000;
-    nanosleep(&span, NULL);
-}
-
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void tell(const char* what, const char* more, size_t n) {
-    printf("%s%s%.*s\n", what, n == 0 ? "" : " ", (int)n, more);
-    fflush(stdout);
-}
-
-static int fails(const stn_error* e) {
-    tell("error", stn_error_message(e), strlen(stn_error_message(e)));
-    return 1;
-}
 
 static int32_t slow(void* ud, stn_lease* lease, stn_sink* sink) {
     (void)ud;
