@@ -7,7 +7,7 @@
 #
 #   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the examples
 #   live     the same build against redis-server and valkey-server, started by the tests; both against the embedded store;
-#            a stampede of 50 processes on each
+#            a stampede of 50 processes on each; the examples that need servers
 #   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, fuzz, sim
 #   tsan     ThreadSanitizer: unit, stress, many threads on a real server (this compiles the tests with clang++-19,
 #            warnings are errors)
@@ -168,11 +168,15 @@ stage_dev() {
 }
 
 stage_live() {
-  compile dev "$(suite_targets live differential) stampede" -DSTN_TESTS=ON || return
+  compile dev "$(suite_targets live differential) stampede ${live_examples[*]}" -DSTN_TESTS=ON || return
   suite dev live 900
   suite dev differential 600
   STN_STAMPEDE=$root/build/dev/examples/stampede/stampede counted live stampede 120 \
     bash "$root/packaging/stampede_servers.sh" --strategy both
+  local example
+  for example in "${live_examples[@]}"; do
+    counted live "$example" 120 bash "$root/examples/$example/smoke.sh" "$root/build/dev/examples/$example/$example"
+  done
 }
 
 stage_asan() {
@@ -218,13 +222,17 @@ conformance() {  # PRESET
   counted "$stage" conformance 300 "$root/build/$1/tests/conformance/conformance_c" "$root/tests/conformance"
 }
 
-# Every example runs through: by its smoke.sh, or just so.
+# Those that need servers run in the stage live.
+live_examples=(scheduler)
+
+# Every other example runs through: by its smoke.sh, or just so.
 examples() {  # PRESET
   local program folder
   export LD_LIBRARY_PATH=$root/build/$1/capi
   for program in "$root/build/$1"/examples/*/*; do
     [[ -f $program && -x $program ]] || continue
     folder=$(basename "$(dirname "$program")")
+    [[ " ${live_examples[*]} " == *" $folder "* ]] && continue
     if [[ -e $root/examples/$folder/smoke.sh ]]; then
       counted "$stage" "$folder" 600 bash "$root/examples/$folder/smoke.sh" "$program"
     else
