@@ -7,7 +7,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-install_packages g++ cmake ninja-build nlohmann-json3-dev libsqlite3-dev libssl-dev
+install_packages g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libsqlite3-dev libssl-dev
 bash "$root/packaging/bootstrap_hiredis.sh"
 
 say "Building the library and the example (log: build/logs/demo.log)"

@@ -257,7 +257,8 @@ exec 9>"$root/build/.test.lock"
 flock --nonblock 9 || { say "Another run is at work here; waiting for it" && flock 9; }
 
 stage=install
-packages=(g++ cmake ninja-build ccache python3 git doctest-dev nlohmann-json3-dev libsqlite3-dev libssl-dev)
+packages=(g++ cmake ninja-build ccache python3 git doctest-dev nlohmann-json3-dev libcli11-dev libsqlite3-dev
+  libssl-dev)
 for stage in "${stages[@]}"; do
   case $stage in
     tsan | clang) packages+=(clang-19 libclang-rt-19-dev llvm-19 clang-tidy-19) ;;
