@@ -108,6 +108,7 @@ void lock_run::perform(lock_output& out, mono_ms now) {
         if (releaser_) tell(*std::exchange(releaser_, std::nullopt), std::move(out.why));
         break;
     case k::no_ttl:
+        if (!core_.locks.note_endless(what_.setup.key)) break;
         core_.tell(notice::log, status::busy,
                    "what stands in \"" + what_.setup.key +
                        "\" has no TTL: whoever waits for that lock waits until somebody deletes it");
@@ -120,6 +121,7 @@ void lock_run::perform(lock_output& out, mono_ms now) {
 void lock_run::grant(std::int64_t fence, mono_ms now) {
     granted_ = true;
     mine_ = machine_->mine();
+    core_.locks.endless_.erase(what_.setup.key);
     if (const int n = machine_->releases_seen(); n > 0) core_.locks.saw_releases(n);
     auto who = core_.flights->take_all(what_.flight);
     if (who.empty()) { // its caller has just gone
@@ -343,6 +345,12 @@ void locker::settle(const std::shared_ptr<lock_run>& run, mono_ms now) {
         advance(key, l, not_before, now);
     }
     if (run->done_) forget(run);
+}
+
+// True: that is news. It is told again when the lock could be had meanwhile.
+bool locker::note_endless(const std::string& key) {
+    if (endless_.size() >= most_wanted) endless_.clear();
+    return endless_.insert(key).second;
 }
 
 void locker::note_wanted(const std::string& key, bool held, bool contended, mono_ms now) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/event_queue.hpp"
@@ -138,6 +139,7 @@ class locker {
     void forget(const std::shared_ptr<lock_run>& run);
     void saw_releases(int n) noexcept { contention_ = std::max<double>(n, contention_ * 0.9); }
     void note_rest(bool rests) noexcept { resting_ += rests ? std::size_t{1} : static_cast<std::size_t>(-1); }
+    [[nodiscard]] bool note_endless(const std::string& key);
     void note_wanted(const std::string& key, bool held, bool contended, mono_ms now);
     [[nodiscard]] mono_ms courtesy(const std::string& key, mono_ms now);
     [[nodiscard]] std::vector<std::shared_ptr<lock_run>> all() const;
@@ -152,6 +154,7 @@ class locker {
         mono_ms given = 0; // when it was given back here
     };
     std::unordered_map<std::string, wanted> wanted_; // keys that other processes want, too
+    std::unordered_set<std::string> endless_;        // keys that were told to have no TTL
     std::size_t waiting_ = 0;                        // in all lines, behind their fronts
     std::size_t resting_ = 0;
     double contention_ = 0;

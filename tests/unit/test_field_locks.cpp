@@ -282,7 +282,15 @@ TEST_CASE("a foreign lock without a TTL is busy with the reason no_ttl, polled, 
     CHECK(w.link(0).count(script_id::acquire) > 5);
     CHECK(w.link(0).count(script_id::acquire) < 40);
     CHECK(w.at(0).notices.size() == 1);
+    CHECK(w.at(0).acquire("report", usual(10'000, 0)).answer().why == reason::no_ttl);
+    CHECK(w.at(0).notices.size() == 1); // however often somebody asks
     CHECK(w.server->peek(w.lock_key("report")) == "for ever");
+    w.server->del(w.lock_key("report"));
+    w.at(0).acquire("report", usual()).take_lock().reset();
+    w.settle();
+    w.server->set(w.lock_key("report"), "for ever", std::nullopt);
+    CHECK(w.at(0).acquire("report", usual(10'000, 0)).code() == status::busy);
+    CHECK(w.at(0).notices.size() == 2); // it was well meanwhile
 }
 
 TEST_CASE("a store that is full: what is held is renewed and released, and an acquire is unavailable, not busy") {
