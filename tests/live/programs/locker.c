@@ -3,9 +3,9 @@
  * locker WHAT URL OPTIONS HOW NAME NUMBER [FILE]: a process of its own for tests of locks, ticks and ids. HOW is the JSON
  * of the lock or of the tick. It tells, one line each:
  *
- *     hold    takes the lock and keeps an eye on it for NUMBER ms: "held TOKEN"; "woke 0" or "woke 1" (held or not) when
- *             it finds that it has slept over 200 ms; "lost REASON" for each such event; then gives it back, "released
- *             STATUS", and "told N": how often a loss was told
+ *     hold    takes the lock and keeps an eye on it for NUMBER ms, or until it is lost: "held TOKEN"; "woke 0" or "woke 1"
+ *             (held or not) when it finds that it has slept over 200 ms; "lost REASON" for each such event; then gives
+ *             it back, "released STATUS", and "told N": how often a loss was told
  *     count   takes it again and again for NUMBER ms, each time makes FILE, which must not exist, writes the fence into
  *             FILE.fence, where a smaller one must stand, and removes FILE: "counted N", or "wrong ..."
  *     run     asks for the slot every 20 ms for NUMBER ms: "ran SLOT" for each that it gets and ends
@@ -92,15 +92,15 @@ static void hear_losses(int64_t for_ms) {
 
 static int hold(void) {
     stn_lock* lock = acquire(-1);
-    int64_t until, seen, now;
+    int64_t until;
+    int64_t seen;
     const char* end;
     if (lock == NULL) return 1;
-    tell("held", stn_lock_token(lock), strlen(stn_lock_token(lock)));
     seen = now_ms();
-    for (until = seen + number; now_ms() < until; sleep_ms(1)) {
-        int32_t held;
-        now = now_ms();
-        held = stn_lock_held(lock);
+    tell("held", stn_lock_token(lock), strlen(stn_lock_token(lock)));
+    for (until = seen + number; now_ms() < until && losses_told == 0; sleep_ms(1)) {
+        const int64_t now = now_ms();
+        const int32_t held = stn_lock_held(lock);
         if (now - seen > 200) tell_number("woke", held);
         seen = now;
         hear_losses(0);
