@@ -223,7 +223,7 @@ conformance() {  # PRESET
 }
 
 # Those that need servers run in the stage live.
-live_examples=(scheduler)
+live_examples=(scheduler fence)
 
 # Every other example runs through: by its smoke.sh, or just so.
 examples() {  # PRESET
@@ -261,9 +261,9 @@ packages=(g++ cmake ninja-build ccache python3 git doctest-dev nlohmann-json3-de
   libssl-dev)
 for stage in "${stages[@]}"; do
   case $stage in
-    tsan | clang) packages+=(clang-19 libclang-rt-19-dev llvm-19 clang-tidy-19) ;;
+    tsan | clang) packages+=(clang-19 libclang-rt-19-dev llvm-19 clang-tidy-19 libpq-dev) ;;
     sim) packages+=(libbenchmark-dev) ;;
-    live) packages+=(openssl) ;;
+    live) packages+=(openssl libpq-dev) ;;
     format) packages+=(clang-format-19) ;;
   esac
 done
@@ -274,6 +274,9 @@ install_packages "${packages[@]}" || failed=1
 bash "$root/packaging/bootstrap_hiredis.sh" || failed=1
 if [[ " ${stages[*]} " =~ \ (live|tsan|sim)\  ]]; then
   find_servers || failed=1
+fi
+if [[ " ${stages[*]} " == *" live "* ]]; then
+  bash "$root/packaging/bootstrap_postgresql.sh" || failed=1
 fi
 record install packages 0 "$failed" "$SECONDS"
 for stage in "${stages[@]}"; do "stage_$stage"; done
