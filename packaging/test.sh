@@ -5,7 +5,7 @@
 # Installs what is missing, builds, and runs every test. The last line is `N passed, M failed`, over all suites;
 # a build, a crash or a time-out that fails counts as one. --quick is the stage dev only.
 #
-#   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the examples
+#   dev      g++ debug build; lint, unit, conformance, abi, faults, fuzz, the command line, the examples
 #   live     the same build against redis-server and valkey-server, started by the tests; both against the embedded store;
 #            a stampede of 50 processes on each; the examples that need servers
 #   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, fuzz, sim
@@ -164,12 +164,14 @@ stage_dev() {
   suite dev abi 300
   suite dev faults 300
   suite dev fuzz 300
+  suite dev cli 120
   examples dev
 }
 
 stage_live() {
-  compile dev "$(suite_targets live differential) stampede ${live_examples[*]}" -DSTN_TESTS=ON || return
+  compile dev "$(suite_targets live differential) stanchion_cli stampede ${live_examples[*]}" -DSTN_TESTS=ON || return
   suite dev live 900
+  counted live cli 120 python3 "$root/tests/cli/run.py" "$root/build/dev" --live
   suite dev differential 600
   STN_STAMPEDE=$root/build/dev/examples/stampede/stampede counted live stampede 120 \
     bash "$root/packaging/stampede_servers.sh" --strategy both

@@ -134,7 +134,13 @@ std::string zsh(const CLI::App& grammar) {
 }
 
 std::string fish(const CLI::App& grammar) {
-    std::string out = "# fish completion of stanchion\ncomplete -c stanchion -f\n";
+    std::string out = "# fish completion of stanchion\n"
+                      "function __stanchion_command\n"
+                      "    set -l words (commandline -opc)\n"
+                      "    set -e words[1..(contains -i -- -- $words)]\n"
+                      "    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))\n"
+                      "end\n"
+                      "complete -c stanchion -f\n";
     for (const auto* command : commands_of(grammar)) {
         const std::string name = command->get_name();
         out += "complete -c stanchion -n __fish_use_subcommand -a " + name + " -d '" +
@@ -151,7 +157,7 @@ std::string fish(const CLI::App& grammar) {
         }
     }
     return out + "complete -c stanchion -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n"
-                 "complete -c stanchion -n 'contains -- -- (commandline -opc)' -a '(__fish_complete_subcommand)'\n";
+                 "complete -c stanchion -n 'contains -- -- (commandline -opc)' -a '(__stanchion_command)'\n";
 }
 
 } // namespace

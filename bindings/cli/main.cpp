@@ -31,7 +31,7 @@ cli::ending carry_out(const cli::options& given) {
         if (given.what == "invalidate") return cli::invalidate(given, outside);
         return cli::ping(given, outside);
     } catch (const cli::interrupted& e) {
-        return {cli::exit_signal + e.by.number, e.by.number};
+        return {cli::exit_signal + e.by.number, e.by.from_terminal ? e.by.number : 0};
     }
 }
 

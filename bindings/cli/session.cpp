@@ -24,6 +24,11 @@ bool ends_us(const signal_seen& seen) {
     return seen.number == SIGTERM || seen.number == SIGINT || seen.number == SIGHUP || seen.number == SIGQUIT;
 }
 
+// A reason for which no connection will ever stand, until somebody changes something.
+bool hopeless(std::int32_t status) {
+    return status == STN_DENIED || status == STN_REFUSED || status == STN_NOT_REDIS || status == STN_UNSUPPORTED;
+}
+
 } // namespace
 
 session::session(const options& given, const signals& from_outside) : given_(given), signals_(from_outside) {
@@ -51,7 +56,10 @@ session::session(const options& given, const signals& from_outside) : given_(giv
 }
 
 session::~session() {
-    if (client_) static_cast<void>(stn_client_close(client_.get(), STN_DEFAULT_MS, nullptr));
+    if (!client_) return;
+    // What is on its way out to a store that is away will not get there by waiting.
+    const std::int64_t deadline_ms = hopeless(trouble_status_) ? 0 : trouble_.empty() ? STN_DEFAULT_MS : 1'000;
+    static_cast<void>(stn_client_close(client_.get(), deadline_ms, nullptr));
 }
 
 void session::sleep(std::chrono::milliseconds at_most) const {
@@ -79,9 +87,11 @@ void session::notice(const stn_event* event) {
         tell(given_, "notice", text);
     } else if (stn_event_status(event) != STN_OK) {
         trouble_ = std::move(text);
-        tell(given_, "disconnected", trouble_);
+        trouble_status_ = stn_event_status(event);
+        if (!hopeless(trouble_status_)) tell(given_, "disconnected", trouble_);
     } else if (!trouble_.empty()) {
         trouble_.clear();
+        trouble_status_ = STN_OK;
         tell(given_, "connected", text);
     }
 }
@@ -91,24 +101,38 @@ event_handle session::ask(const std::string& subject, const begin& how, bool pat
     std::uint64_t op = 0;
     must(subject, [&](stn_error** e) { return how(queue_.get(), tag, &op, e); });
     std::optional<signal_seen> ended_by;
+    bool given_up = false;
+    const auto cancel = [&] { static_cast<void>(stn_cancel(queue_.get(), op)); };
     for (;;) {
         while (auto event = next()) {
             if (stn_event_tag(event.get()) != tag) continue;
             if (ended_by) throw interrupted{*ended_by};
             if (stn_event_kind(event.get()) != STN_EVENT_ERROR) return event;
-            auto error = failed(subject, stn_event_status(event.get()), stn_event_error(event.get()));
-            if (error.code != exit_unavailable || !given_.quiet || trouble_.empty()) throw error;
-            throw failure(error.code, error.kind, error.what() + (": " + trouble_), error.more); // it was not told yet
+            throw failed_at(subject, event.get());
         }
         while (const auto seen = signals_.next()) {
             if (patient || ended_by) continue;
             if (seen->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
             if (!ends_us(*seen)) continue;
             ended_by = seen;
-            static_cast<void>(stn_cancel(queue_.get(), op));
+            cancel();
+        }
+        if (!patient && !given_up && hopeless(trouble_status_)) {
+            given_up = true;
+            cancel();
         }
         sleep(std::chrono::milliseconds(-1));
     }
+}
+
+failure session::failed_at(const std::string& subject, const stn_event* event) const {
+    auto error = failed(subject, stn_event_status(event), stn_event_error(event));
+    const bool away = error.kind == "unavailable" || error.kind == "cancelled";
+    if (!away || trouble_.empty()) return error;
+    if (hopeless(trouble_status_))
+        return {exit_code_of(trouble_status_), stn_status_name(trouble_status_), trouble_, {}};
+    if (given_.quiet) return {error.code, error.kind, error.what() + (": " + trouble_), error.more}; // not told yet
+    return error;
 }
 
 std::int64_t duration_ms(const std::string& option, const std::string& text) {

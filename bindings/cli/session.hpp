@@ -31,7 +31,8 @@ class session {
 
     using begin = std::function<std::int32_t(stn_queue*, std::uint64_t tag, std::uint64_t* op, stn_error**)>;
     // Begins and waits for its terminal event. An ERROR is thrown as failure, about `subject`. A signal that would end
-    // this program cancels it and throws interrupted; `patient` lets it wait: the answer is needed in any case.
+    // this program cancels it and throws interrupted, and what only a person can change (a wrong password) ends it at
+    // once; `patient` lets it wait: the answer is needed in any case.
     event_handle ask(const std::string& subject, const begin& how, bool patient = false);
 
     [[nodiscard]] stn_client* client() const { return client_.get(); }
@@ -49,12 +50,14 @@ class session {
 
   private:
     void notice(const stn_event* event);
+    [[nodiscard]] failure failed_at(const std::string& subject, const stn_event* event) const;
 
     const options& given_;
     const signals& signals_;
     bool keeps_notices_ = false;
     std::vector<failure> noticed_;
-    std::string trouble_; // with the connection, as long as there is some
+    std::string trouble_; // with the connection, as long as there is some, and its status
+    std::int32_t trouble_status_ = STN_OK;
     client_handle client_;
     queue_handle queue_;
     int fd_ = -1;
