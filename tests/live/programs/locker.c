@@ -3,8 +3,8 @@
  * locker WHAT URL OPTIONS HOW NAME NUMBER [FILE]: a process of its own for tests of locks, ticks and ids. HOW is the JSON
  * of the lock or of the tick. It tells, one line each:
  *
- *     hold    takes the lock and keeps an eye on it for NUMBER ms, or until it is lost: "held TOKEN"; "woke 0" or "woke 1"
- *             (held or not) when it finds that it has slept over 200 ms; "lost REASON" for each such event; then gives
+ *     hold    takes the lock and keeps an eye on it for NUMBER ms (-1: until a line comes in), or until it is lost: "held TOKEN", or "none
+ *             STATUS REASON"; "woke 0" or "woke 1" (held or not) when it finds that it has slept over 200 ms; "lost REASON" for each such event; then gives
  *             it back, "released STATUS", and "told N": how often a loss was told
  *     count   takes it again and again for NUMBER ms, each time makes FILE, which must not exist, writes the fence into
  *             FILE.fence, where a smaller one must stand, and removes FILE: "counted N", or "wrong ..."
@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -44,6 +45,19 @@ static stn_event* next_answer(void) {
     return e;
 }
 
+static const char* reason_name(int32_t reason) {
+    switch (reason) {
+#define REASON_NAME(number, NAME, name, text) \
+    case STN_REASON_##NAME: return #name;
+        STN_REASON_MAP(REASON_NAME)
+#undef REASON_NAME
+    default: return "?";
+    }
+}
+
+static const char* why_none = "?";
+static const char* reason_of_none = "?";
+
 /* NULL: not now. */
 static stn_lock* acquire(int64_t deadline_ms) {
     stn_event* e;
@@ -53,6 +67,8 @@ static stn_lock* acquire(int64_t deadline_ms) {
         return NULL;
     e = next_answer();
     lock = stn_event_take_lock(e);
+    why_none = stn_status_name(stn_event_status(e));
+    reason_of_none = reason_name(stn_event_reason(e));
     stn_event_free(e);
     return lock;
 }
@@ -69,16 +85,6 @@ static int32_t give_back(stn_lock* lock) {
     return code;
 }
 
-static const char* reason_name(int32_t reason) {
-    switch (reason) {
-#define REASON_NAME(number, NAME, name, text) \
-    case STN_REASON_##NAME: return #name;
-        STN_REASON_MAP(REASON_NAME)
-#undef REASON_NAME
-    default: return "?";
-    }
-}
-
 static void hear_losses(int64_t for_ms) {
     stn_event* e = NULL;
     while (stn_queue_next(losses, for_ms, &e, NULL) == STN_OK) {
@@ -90,15 +96,26 @@ static void hear_losses(int64_t for_ms) {
     }
 }
 
+static int line_came(void) {
+    struct pollfd in;
+    in.fd = 0;
+    in.events = POLLIN;
+    return poll(&in, 1, 0) > 0;
+}
+
 static int hold(void) {
     stn_lock* lock = acquire(-1);
-    int64_t until;
-    int64_t seen;
+    int64_t until, seen;
     const char* end;
-    if (lock == NULL) return 1;
+    if (lock == NULL) {
+        printf("none %s %s\n", why_none, reason_of_none);
+        return 0;
+    }
     seen = now_ms();
     tell("held", stn_lock_token(lock), strlen(stn_lock_token(lock)));
-    for (until = seen + number; now_ms() < until && losses_told == 0; sleep_ms(1)) {
+    until = seen + number;
+    while (losses_told == 0 && (number < 0 ? !line_came() : now_ms() < until)) {
+        sleep_ms(1);
         const int64_t now = now_ms();
         const int32_t held = stn_lock_held(lock);
         if (now - seen > 200) tell_number("woke", held);
