@@ -450,7 +450,7 @@ class group {
     detail::handle<stn_group, stn_group_free> group_;
 };
 
-// ---- Locks, ticks and ids: durations are std::chrono's --------------------------------------------------------------
+// ---- Locks, ticks and ids: durations are of std::chrono; from C++20 on options are named, {.ttl = 30s} -------------
 
 inline constexpr std::chrono::milliseconds by_default{STN_DEFAULT_MS}; // what stanchion.h names as the default
 inline constexpr std::chrono::milliseconds for_ever{STN_NO_LIMIT};
