@@ -58,7 +58,7 @@ struct event {
     std::uint64_t host_ref = 0;
     outcome_ptr what;                  // value, absent, error
     std::shared_ptr<lease> held;       // lease, refresh
-    const lease* about = nullptr;      // revoked: only to compare
+    std::weak_ptr<const lease> about;  // revoked; while it lasts, no other lease has this address
     std::shared_ptr<flight_lead> lead; // flight
     std::shared_ptr<held_lock> lock;   // lock
     std::shared_ptr<held_tick> tick;   // tick

@@ -100,7 +100,8 @@ event event_queue::instead_of(const event& e) noexcept {
 void event_queue::put(event& e) noexcept {
     const bool late = closed_ && e.code != status::closed;
     if (late && !e.terminal()) return;
-    if (e.about != nullptr && e.about->at() == lease::state::ended) return; // withdrawn in the same turn
+    // Withdrawn in the same turn, which keeps the lease for so long.
+    if (const auto about = e.about.lock(); about && about->at() == lease::state::ended) return;
     if (e.kind == event_kind::notice && notices_ >= most_notices) return;
     if (!has_node(e)) return;
     if (e.kind == event_kind::notice) ++notices_;
@@ -208,7 +209,9 @@ bool event_queue::withdraw(const lease* which) noexcept {
         spare(it);
     }
     // What was told about it since goes with it.
-    const auto news = std::ranges::find_if(events_, [=](const event& e) { return e.about == which; });
+    const auto news = std::ranges::find_if(events_, [&](const event& e) {
+        return e.kind == event_kind::revoked && !e.about.owner_before(gone.held) && !gone.held.owner_before(e.about);
+    });
     if (news != events_.end()) spare(news);
     return true;
 }

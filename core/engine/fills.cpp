@@ -346,7 +346,7 @@ void fill_run::revoke(reason why) {
     event e;
     e.kind = event_kind::revoked;
     e.tag = held->tag();
-    e.about = held.get();
+    e.about = held;
     e.why = why;
     core_.turns.out.add(held->home(), std::move(e));
     core_.turns.out.bury(held);

@@ -48,6 +48,7 @@ struct op_entry {
     int answers = 0;
     int refreshes = 0; // REFRESH events
     int revocations = 0;
+    int leases = 0;       // LEASE and REFRESH events
     bool excused = false; // its process died
     bool no_wait = false;
     bool forced = false;

@@ -95,6 +95,7 @@ void host::take(event& e) {
     w_.told.line("host", node_.name(), " op ", e.tag, " ", kind_name(e.kind), " ", status_name(e.code),
                  e.what && e.what->stale ? " stale" : "",
                  e.kind == event_kind::revoked ? " reason " + std::to_string(static_cast<int>(e.why)) : "");
+    if (e.held) ++w_.history.op(e.tag)->leases;
     switch (e.kind) {
     case event_kind::refresh:
         if (++w_.history.op(e.tag)->refreshes > 1) {
@@ -106,6 +107,9 @@ void host::take(event& e) {
     case event_kind::revoked: {
         if (++w_.history.op(e.tag)->revocations > 1) {
             w_.judged.broken(checker::answered_exactly_once, "op ", e.tag, " got a second REVOKED");
+        }
+        if (w_.history.op(e.tag)->leases == 0) {
+            w_.judged.broken(checker::answered_exactly_once, "op ", e.tag, " got a REVOKED, and never a LEASE");
         }
         const auto r = std::ranges::find_if(
             running_, [&](const running& one) { return one.tag == e.tag && one.held->at() == lease::state::revoked; });
