@@ -205,6 +205,10 @@ void lock_machine::acquire(turn& t) {
 }
 
 void lock_machine::on_acquire(const asked& which, delivery how, const reply& r, turn& t) {
+    if (holds()) {
+        answered_again(how, r, t);
+        return;
+    }
     if (!waits()) return; // a release is on its way behind it
     if (how == delivery::lost) {
         maybe_taken_ = true; // a late copy of it may still run
@@ -231,13 +235,19 @@ void lock_machine::on_acquire(const asked& which, delivery how, const reply& r, 
     }
 }
 
+// A copy that was answered after the grant ran after it, too: it finds what was granted, or that it was taken away.
+void lock_machine::answered_again(delivery how, const reply& r, turn& t) {
+    const auto said = how == delivery::answered ? read_acquire(r) : std::nullopt;
+    if (!said || (said->granted && said->fence == fence_)) return;
+    lose(said->granted ? lock_loss::deleted : lock_loss::stolen, t);
+}
+
 void lock_machine::granted(const asked& which, std::int64_t fence, turn& t) {
     const mono_ms safe = schedule::safe_until(which.sent, setup_.ttl_ms);
     if (t.now >= safe) { // the process slept over it: ask whether it is still ours
         if (state_ != state::acquiring || which.id == next_id_) acquire(t);
         return;
     }
-    acquires_.clear();
     maybe_taken_ = false;
     state_ = state::held;
     reply_by_ = look_at_ = until_ = forever_ms;

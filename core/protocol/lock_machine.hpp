@@ -34,6 +34,8 @@
 //              safe_until is over       lost        lost: expired
 //              max_hold is over         lost        lost: max_hold
 //              leave                    released    nothing: the key lives out its TTL
+//              another acquire of ours  held        its answer: the same fence
+//              another fence, another's lost        lost: deleted, stolen
 //   renewing   mine                     held        safe_until counts from when this renew was sent
 //              nobody's, another's      lost        lost: deleted, stolen
 //              anything else            held        again after ttl/12: unknown is not lost
@@ -185,6 +187,7 @@ class lock_machine final : public lock_port {
     void over_already(turn& t);
 
     void acquire(turn& t);
+    void answered_again(delivery how, const reply& r, turn& t);
     void granted(const asked& which, std::int64_t fence, turn& t);
     void busy(std::int64_t pttl_ms, turn& t);
     void refused(const reply& r, turn& t);

@@ -82,7 +82,7 @@ struct lifetime {
 [[nodiscard]] std::int64_t lock_try_after(int releases, double contention);
 // How long a process that has given a lock back lets others try first, if others want it too.
 inline constexpr std::int64_t lock_courtesy_ms = 3;
-inline constexpr int lock_turns = 8;                // hand-overs inside a process, then others go first
+inline constexpr int lock_turns = 8; // hand-overs inside a process, then others go first
 
 // Moving average of load times; 0 means nothing seen yet.
 [[nodiscard]] std::int64_t average(std::int64_t before_ms, std::int64_t load_ms);

@@ -58,7 +58,8 @@ TEST_CASE("what is no Redis is told so, at once") {
 TEST_CASE("a server that hangs up without a word is told so") {
     fake_server server([](const words&) { return std::nullopt; });
     app shop(server.url());
-    const answer ready = shop.ready(500);
+    const answer ready = shop.ready(2'000);
+    CAPTURE(ready.message);
     CHECK(ready.status == STN_UNAVAILABLE);
     CHECK(ready.message.find("closed the connection") != std::string::npos);
     CHECK(shop.load("k", "v").bytes == "v");

@@ -39,7 +39,9 @@ namespace stn::sim {
     X(fences_increase, "locks: the fence in a key only grows")                                                    \
     X(loss_told_once, "locks: a loss is told once, and not of what is held")                                      \
     X(no_orphan, "locks, calm: what nobody holds nor asks for is free within half a second")                      \
-    X(release_told_truly, "locks: what was released is never said to have been another's, or gone")
+    X(release_told_truly, "locks: what was released is never said to have been another's, or gone")               \
+    X(foreign_untouched, "locks: no command of ours changes or prolongs what is held under another token")        \
+    X(lost_is_final, "locks, calm: what somebody else has deleted is never held again")
 
 enum class checker : std::uint8_t {
 #define SIM_CHECKER_ENUM(name, text) name,

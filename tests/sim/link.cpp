@@ -36,13 +36,13 @@ void connection::push(outgoing o) {
 }
 
 void connection::send(command_seq seq, command cmd) {
-    push({0, 0, seq, std::move(cmd), {}, {}});
+    push({0, 0, seq, std::move(cmd), {}, {}, false});
 }
 
 void connection::subscribe(const std::vector<std::string>& channels, const std::vector<command_seq>& seqs) {
     command c;
     c.what = verb::subscribe;
-    push({0, 0, 0, std::move(c), seqs, channels});
+    push({0, 0, 0, std::move(c), seqs, channels, false});
 }
 
 void connection::unsubscribe() {
@@ -111,6 +111,17 @@ void connection::execute(outgoing& o) {
         answer(std::move(e));
         return;
     }
+    if (o.cmd.what == verb::script && !refused(o.cmd)) {
+        const auto script = static_cast<std::size_t>(o.cmd.script);
+        if (o.taught) net_.scripts.set(script);
+        if (!net_.scripts.test(script)) {
+            transport_event e;
+            e.seq = o.seq;
+            e.answer = reply::of_error("NOSCRIPT No matching script. Please use EVAL.");
+            if (owner_ != nullptr) answer(std::move(e), std::move(o.cmd));
+            return;
+        }
+    }
     const bool skipped = net_.opt.broken == variant::mark_skips && o.cmd.what == verb::script &&
                          o.cmd.script == script_id::mark_stale && net_.server.holds_placeholder(o.cmd.key);
     transport_event e;
@@ -123,11 +134,11 @@ void connection::execute(outgoing& o) {
     answer(std::move(e));
 }
 
-void connection::answer(transport_event e) {
+void connection::answer(transport_event e, std::optional<command> unknown) {
     micros at = std::max(in_floor_, net_.when.now() + delay());
     const bool first = to_client_.empty();
     if (!first) at = std::max(at, to_client_.back().at);
-    to_client_.push_back({at, std::move(e)});
+    to_client_.push_back({at, std::move(e), std::move(unknown)});
     if (first) net_.when.at(at, *this, deliver);
 }
 
@@ -151,8 +162,19 @@ void connection::on_message(std::string_view channel, std::string_view payload) 
     }
     micros at = std::max(messages_held_until_, now + delay());
     if (!messages_.empty()) at = std::max(at, messages_.back().at);
-    messages_.push_back({at, std::move(e)});
+    messages_.push_back({at, std::move(e), std::nullopt});
     net_.when.at(at, *this, deliver_message);
+}
+
+// As the real transport does it: a script that the server did not know is loaded and sent again, if somebody still
+// waits for what it says.
+void connection::hear(incoming i) {
+    if (!i.unknown || !owner_->wanted(i.what.seq)) {
+        owner_->arrived(std::move(i.what));
+        return;
+    }
+    ++net_.taught;
+    push({0, 0, i.what.seq, *std::move(i.unknown), {}, {}, true});
 }
 
 void connection::act(std::uint32_t what, std::uint64_t) {
@@ -174,7 +196,7 @@ void connection::act(std::uint32_t what, std::uint64_t) {
             incoming i = std::move(to_client_.front());
             to_client_.pop_front();
             if (i.what.what == transport_event::kind::reply) unanswered_.pop_front();
-            if (owner_ != nullptr) owner_->arrived(std::move(i.what));
+            if (owner_ != nullptr) hear(std::move(i));
         }
         if (!to_client_.empty()) net_.when.at(to_client_.front().at, *this, deliver);
         break;
@@ -321,6 +343,7 @@ void link::act(std::uint32_t what, std::uint64_t with) {
         now_ = std::make_shared<connection>(net_, *this, node_, dice_.next());
         all_.push_back(now_);
         measure(time_.now_ms());
+        net_.scripts = network::all_scripts();
         net_.told.line("net", "n", node_, " connected, connection ", now_->number());
         {
             transport_event e;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -34,6 +35,12 @@ struct network {
     // How many connections have run something, by node: to see when an old one comes after a newer one.
     std::vector<std::uint64_t> newest_run;
     std::uint64_t next_connection = 1;
+    // The scripts that the server knows. Whoever connects loads them all.
+    std::bitset<static_cast<std::size_t>(script_id::count_)> scripts = all_scripts();
+    std::uint64_t taught = 0; // scripts that were loaded again and run after NOSCRIPT
+    [[nodiscard]] static std::bitset<static_cast<std::size_t>(script_id::count_)> all_scripts() {
+        return std::bitset<static_cast<std::size_t>(script_id::count_)>{}.set();
+    }
 
     void hit(fault f, std::uint64_t n = 1) { faults[static_cast<std::size_t>(f)] += n; }
 };
@@ -77,16 +84,19 @@ class connection final : public memory_peer, public actor, public std::enable_sh
         command cmd;
         std::vector<command_seq> seqs; // of a subscription: all of them
         std::vector<std::string> channels;
+        bool taught = false; // the script comes with it
     };
     struct incoming {
         micros at;
         transport_event what;
+        std::optional<command> unknown; // a script that the server did not know
     };
     micros delay();
     void push(outgoing o);
     void execute(outgoing& o);
     [[nodiscard]] bool refused(const command& cmd) const;
-    void answer(transport_event e);
+    void answer(transport_event e, std::optional<command> unknown = std::nullopt);
+    void hear(incoming i);
 
     network& net_;
     link* owner_;
@@ -116,11 +126,13 @@ class link final : public transport, public actor {
     [[nodiscard]] mono_ms next_ms() const override { return inbox_.empty() ? forever_ms : 0; }
     [[nodiscard]] server_ms server_time(mono_ms now) override;
     void set_ring(std::function<void()>) override {} // the world turns
+    void set_wanted(const std::function<bool(command_seq)>& wanted) override { wanted_ = wanted; }
     void close() override;
 
     void act(std::uint32_t what, std::uint64_t with) override;
     // From its connection.
     void arrived(transport_event e);
+    [[nodiscard]] bool wanted(command_seq seq) const { return !wanted_ || wanted_(seq); }
 
     // Faults. False: there is no connection to break.
     struct breakage {
@@ -160,6 +172,7 @@ class link final : public transport, public actor {
     node_clock& time_;
     dice dice_;
     std::function<void()> wake_;
+    std::function<bool(command_seq)> wanted_;
     state state_ = state::connecting;
     std::uint64_t attempt_ = 0; // events of earlier ones mean nothing
     int failures_ = 0;

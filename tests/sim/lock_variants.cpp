@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Broken lock machines: the true one with one rule turned off from outside.
-#include <deque>
+#include <vector>
 
 #include "lock_world.hpp"
 #include "protocol/commands.hpp"
@@ -134,6 +134,31 @@ class never_released final : public lock_probe {
         return !(failed_ && is(out, script_id::release));
     }
     bool failed_ = false;
+};
+
+// An acquire under the name of renewal: whatever it says of a fence is taken for "mine".
+class renew_creates final : public lock_probe {
+  public:
+    using lock_probe::lock_probe;
+
+  private:
+    void before(lock_input& in, mono_ms, draws&) override {
+        if (in.what != in_kind::reply || std::erase(renewals_, in.id) == 0) return;
+        if (const auto said = read_acquire(in.answer)) in.answer = reply::of_integer(said->granted ? 1 : -1);
+    }
+    bool alter(lock_output& out) override {
+        if (!is(out, script_id::renew)) return true;
+        renewals_.push_back(out.id);
+        out.cmd = acquire_command(setup_.key, inner_->mine(), setup_.ttl_ms, setup_.label);
+        return true;
+    }
+    std::vector<std::uint32_t> renewals_;
+};
+
+class taught_anyway final : public lock_probe {
+  public:
+    using lock_probe::lock_probe;
+    [[nodiscard]] bool awaits(std::uint32_t) const override { return true; }
 };
 
 } // namespace

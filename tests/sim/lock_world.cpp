@@ -51,6 +51,7 @@ class lock_node final : public actor {
     [[nodiscard]] bool up() const noexcept { return core_ != nullptr; }
     [[nodiscard]] link& wire() { return *link_; }
     [[nodiscard]] int holders(int key) const;
+    [[nodiscard]] bool holds(const token& t) const;
     [[nodiscard]] bool quiet() const;
     [[nodiscard]] std::string leftovers() const;
     [[nodiscard]] stat_block stats() const;
@@ -126,19 +127,23 @@ class lock_world final : public actor {
     outcome_of_locks out;
     std::uint64_t next_tag = 1;
     std::set<token> released; // gone from its key before its time
+    std::set<token> deleted;  // by somebody else
     bool draining = false;
 
   private:
-    enum : std::uint32_t { operate, strike, memory_back, publish_back };
+    enum : std::uint32_t { operate, strike, memory_back, publish_back, meddling };
     struct seen_key {
         token holder{};
         std::int64_t last_fence = 0;
         server_ms until = 0;
+        micros back_at = never; // what was deleted is in it again
     };
     void step_until(micros until);
     void look();
     void look_at(int key);
+    void judge_command(const command& cmd, const std::string& before, std::int64_t left_ms);
     void do_fault();
+    void meddle();
     bool quiet_within(micros limit);
     void look_for_orphans();
 
@@ -409,8 +414,12 @@ void lock_node::heal() {
 }
 
 int lock_node::holders(int key) const {
-    return static_cast<int>(
-        std::ranges::count_if(holds_, [&](const hold& h) { return h.key == key && h.lock->held(); }));
+    return static_cast<int>(std::ranges::count_if(
+        holds_, [&](const hold& h) { return h.key == key && h.lock->held() && !w_.deleted.contains(h.lock->mine()); }));
+}
+
+bool lock_node::holds(const token& t) const {
+    return std::ranges::any_of(holds_, [&](const hold& h) { return h.lock->mine() == t && h.lock->held(); });
 }
 
 bool lock_node::quiet() const {
@@ -477,8 +486,7 @@ lock_world::lock_world(std::uint64_t seed, lock_variant which, bool trace)
       history(opt.keys),
       server(opt, when, told, judged, history),
       net{opt, when, told, server, faults,
-          0,   0,    {},   false,  std::vector<std::uint64_t>(static_cast<std::size_t>(opt.nodes)),
-          1},
+          0,   0,    {},   false,  std::vector<std::uint64_t>(static_cast<std::size_t>(opt.nodes))},
       broken(which),
       calm(seed % 4 == 3),
       seen_(lock_names),
@@ -490,6 +498,9 @@ lock_world::lock_world(std::uint64_t seed, lock_variant which, bool trace)
         keys_.push_back(lock_key("stn", "l" + std::to_string(k)));
         server.hear(wake_channel("stn", keys_.back()));
     }
+    server.onlooker = [this](const command& cmd, const std::string& before, std::int64_t left_ms) {
+        judge_command(cmd, before, left_ms);
+    };
     for (int n = 0; n < opt.nodes; ++n) nodes_.push_back(std::make_unique<lock_node>(*this, n, dice_.next()));
 }
 
@@ -504,13 +515,23 @@ void lock_world::look_at(int key) {
     seen_key& s = seen_[static_cast<std::size_t>(key)];
     const auto bytes = server.server().peek(key_of(key));
     const auto lock = bytes ? read_lock_value(*bytes) : std::nullopt;
-    if (!s.holder.none() && (!lock || lock->holder != s.holder) && server.now() + 5 < s.until) {
+    if (!s.holder.none() && (!lock || lock->holder != s.holder) && server.now() + 5 < s.until &&
+        !deleted.contains(s.holder)) {
         released.insert(s.holder);
     }
     s.holder = {};
     if (!lock) return;
     const std::int64_t left = server.server().pttl(key_of(key)).value_or(-2);
     if (left == -1) judged.broken(checker::ttl_everywhere, key_of(key), " has no TTL");
+    if (!deleted.contains(lock->holder)) {
+        s.back_at = never;
+    } else if (s.back_at == never) {
+        s.back_at = when.now(); // one more copy of its acquire may have run; its answer ends that
+    } else if (when.now() - s.back_at > 4 * opt.delay_high + 10 * ms &&
+               std::ranges::any_of(nodes_, [&](const auto& n) { return n->holds(lock->holder); })) {
+        judged.broken(checker::lost_is_final, "l", key, " is held again by ", brief(lock->holder),
+                      ", which was deleted");
+    }
     s.holder = lock->holder;
     s.until = server.now() + left;
     if (lock->fence == s.last_fence) return;
@@ -543,10 +564,42 @@ void lock_world::act(std::uint32_t what, std::uint64_t) {
         do_fault();
         when.at(when.now() + storm_.between(opt.fault_gap / 5, opt.fault_gap), *this, strike);
         return;
+    case meddling:
+        if (draining) return;
+        meddle();
+        when.at(when.now() + storm_.between(50, 1'500) * ms, *this, meddling);
+        return;
     case memory_back: server.server().refuse_writes(false); return;
     case publish_back: server.server().refuse_publish(false); return;
     default: return;
     }
+}
+
+// A release, a renewal and an acquire bear their token; a deletion, none.
+void lock_world::judge_command(const command& cmd, const std::string& before, std::int64_t left_ms) {
+    const auto lock = read_lock_value(before);
+    if (!lock || (cmd.what == verb::script && cmd.args[0] == lock->holder.view())) return;
+    const auto after = server.server().peek(cmd.key);
+    if (after && *after == before && server.server().pttl(cmd.key).value_or(-2) == left_ms) return;
+    judged.broken(checker::foreign_untouched, cmd.what == verb::del ? "del" : script_name(cmd.script),
+                  " changed what is held by ", brief(lock->holder));
+}
+
+// Calm seeds only, where no old connection brings an acquire late: somebody deletes a lock, or the server forgets its scripts.
+void lock_world::meddle() {
+    if (storm_.one_in(2)) {
+        for (std::size_t i = 0; i < net.scripts.size(); ++i) net.scripts.set(i, storm_.one_in(2));
+        told.line("world", "SCRIPT FLUSH, and others have taught it some again");
+        return;
+    }
+    const std::string& key = keys_[storm_.below(lock_names)];
+    const auto bytes = server.server().peek(key);
+    const auto lock = bytes ? read_lock_value(*bytes) : std::nullopt;
+    if (!lock) return;
+    deleted.insert(lock->holder);
+    ++out.deleted;
+    server.server().del(key);
+    told.line("world", "somebody deletes the lock of ", brief(lock->holder));
 }
 
 // What the promise excludes is left out: nobody else deletes, flushes or writes, and the server's clock runs on.
@@ -630,6 +683,9 @@ bool lock_world::quiet_within(micros limit) {
 }
 
 void lock_world::look_for_orphans() {
+    for (const auto& n : nodes_) n->acquire_one(static_cast<int>(dice_.below(lock_names)));
+    net.scripts.reset(static_cast<std::size_t>(script_id::acquire));
+    step_until(when.now() + dice_.between(0, 2 * opt.delay_high));
     for (const auto& n : nodes_) n->give_up_all();
     step_until(when.now() + second / 2);
     for (const auto& n : nodes_) n->give_up_all(); // granted just before
@@ -641,7 +697,7 @@ void lock_world::look_for_orphans() {
 
 outcome_of_locks lock_world::run() {
     when.at(0, *this, operate);
-    if (!calm) when.at(opt.fault_gap / 2, *this, strike);
+    when.at(opt.fault_gap / 2, *this, calm ? meddling : strike);
     while (ops_left_ > 0 && judged.found().empty()) step_until(when.now() + second);
     if (judged.found().empty() && !calm) step_until(when.now() + second);
     draining = true;
@@ -666,6 +722,7 @@ outcome_of_locks lock_world::run() {
     for (const auto& n : nodes_) n->bury();
     out.found = judged.found();
     out.faults = faults;
+    out.taught = net.taught;
     out.steps = when.steps();
     out.digest = told.digest();
     return out;

@@ -16,11 +16,13 @@ namespace stn::sim {
 
 // Broken on purpose, one at a time: X(name, what is wrong, the checker that has to notice).
 #define SIM_LOCK_VARIANT_TABLE(X)                                                                           \
-    X(release_blind, "release without compare", one_holder)                                                 \
+    X(release_blind, "release without compare", foreign_untouched)                                          \
     X(counted_from_reply, "validity counted from the reply", one_holder)                                    \
     X(shorter_renew, "a later renew with a shorter ttl", one_holder)                                        \
     X(release_misread, "a resent release that finds nothing is taken for \"not mine\"", release_told_truly) \
-    X(never_released, "an acquire that is given up without a release", no_orphan)
+    X(never_released, "an acquire that is given up without a release", no_orphan)                           \
+    X(renew_creates, "renewal that re-creates", lost_is_final)                                              \
+    X(taught_anyway, "an acquire that was given up is loaded and sent again after NOSCRIPT", no_orphan)
 
 enum class lock_variant : std::uint8_t {
     none,
@@ -41,6 +43,8 @@ struct outcome_of_locks {
     std::uint64_t contended = 0; // grants to who had to wait for another
     std::uint64_t losses = 0;
     std::uint64_t uncertain = 0;
+    std::uint64_t deleted = 0; // by somebody else
+    std::uint64_t taught = 0;  // scripts, after NOSCRIPT
     std::uint64_t steps = 0;
     std::uint64_t digest = 0;
 };

@@ -299,17 +299,21 @@ void run_lock_seeds(const request& q, score& s) {
         all.contended += r.contended;
         all.losses += r.losses;
         all.uncertain += r.uncertain;
+        all.deleted += r.deleted;
+        all.taught += r.taught;
         all.steps += r.steps;
     }
     std::printf(
         "\nlocks: %llu acquires, %llu granted, %llu of them after a wait, %llu lost, %llu uncertain, %llu renewals, "
-        "%llu steps\n",
+        "%llu deleted by others, %llu scripts taught again, %llu steps\n",
         ull(all.acquires), ull(all.grants), ull(all.contended), ull(all.losses), ull(all.uncertain),
-        ull(all.stats[stat::renewals]), ull(all.steps));
+        ull(all.stats[stat::renewals]), ull(all.deleted), ull(all.taught), ull(all.steps));
     if (q.seeds < short_run) return;
     s.check(all.contended > q.seeds, "many locks are waited for");
     s.check(all.losses > q.seeds, "many locks are lost");
     s.check(all.uncertain > 0, "some acquires are uncertain");
+    s.check(all.deleted > q.seeds / 10, "locks are deleted by others");
+    s.check(all.taught > q.seeds / 10, "scripts are forgotten, and taught again");
     for (const fault f : {fault::reply_lost, fault::late_bytes, fault::reorder, fault::crash, fault::reopen}) {
         s.check(all.faults[static_cast<std::size_t>(f)] > q.seeds / 10,
                 "locks meet the fault " + str(fault_names[static_cast<std::size_t>(f)]));

@@ -87,7 +87,9 @@ reply store::run(int node, const command& cmd, bool skipped) {
         return r;
     }
     const auto before = server_.peek(cmd.key);
+    const std::int64_t left_ms = onlooker ? server_.pttl(cmd.key).value_or(-2) : 0;
     reply r = skipped ? reply::of_integer(0) : server_.execute(cmd);
+    if (onlooker) onlooker(cmd, before.value_or(std::string()), left_ms);
     watch(node, cmd, before.value_or(std::string()), before.has_value(), r);
     return r;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,8 @@ class store {
 
     // Executes a command of `node`. `skipped`: the broken transport keeps it from taking effect.
     reply run(int node, const command& cmd, bool skipped = false);
+    // Hears of each script and deletion of ours what its key held before, and for how long.
+    std::function<void(const command& cmd, const std::string& before, std::int64_t left_ms)> onlooker;
     [[nodiscard]] server_ms now() const { return began_ + when_.now() / ms + leapt_; }
     [[nodiscard]] memory_server& server() noexcept { return server_; }
     [[nodiscard]] const std::string& value_key_of(int key) const { return keys_[static_cast<std::size_t>(key)]; }

@@ -132,6 +132,40 @@ TEST_CASE("the late reply of an earlier copy grants too, counted from when that 
     CHECK(b.granted(9).empty()); // the copy's own reply
 }
 
+TEST_CASE("one more copy that finds another fence, or another's lock, tells that what was granted was taken away") {
+    struct row {
+        reply says;
+        std::string told;
+    };
+    const row rows[] = {{lock_bench::pair(1, 9), ""},
+                        {lock_bench::pair(1, 10), "lost:deleted release"},
+                        {lock_bench::pair(0, 500), "lost:stolen done"}};
+    for (const row& r : rows) {
+        CAPTURE(r.told);
+        lock_bench b;
+        b.start();
+        const auto first = b.last_id;
+        CHECK(b.pass(250) == "acquire");
+        const auto second = b.last_id;
+        CHECK(b.reply_to(first, delivery::answered, lock_bench::pair(1, 9)) == "granted:9");
+        CHECK(b.reply_to(second, delivery::answered, r.says) == r.told);
+        CHECK(b.held() == r.told.empty());
+    }
+}
+
+TEST_CASE("one more copy that is lost or refused says nothing of what was granted") {
+    for (const auto how : {delivery::lost, delivery::not_sent, delivery::answered}) {
+        lock_bench b;
+        b.start();
+        const auto first = b.last_id;
+        b.pass(250);
+        const auto second = b.last_id;
+        b.reply_to(first, delivery::answered, lock_bench::pair(1, 9));
+        CHECK(b.reply_to(second, how, reply::of_error("NOSCRIPT No matching script.")).empty());
+        CHECK(b.held());
+    }
+}
+
 TEST_CASE("an acquire that nobody answers is uncertain at the deadline, and a release follows on its heels") {
     lock_bench b;
     b.start(1'000);
