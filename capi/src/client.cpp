@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "exit_hook.hpp"
 #include "guard.hpp"
 
 #include <algorithm>
@@ -51,6 +52,7 @@ int32_t stn_client_open(const char* url, const char* options_json, stn_client** 
         auto made = std::make_unique<stn_client>();
         made->manual = std::move(opened->manual);
         made->handle = client_handle::open(std::move(parts));
+        if (settings->close_at_exit_ms > 0) close_at_exit(made->handle->core, settings->close_at_exit_ms);
         *out = made.release();
         return no_failure;
     });

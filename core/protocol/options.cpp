@@ -189,6 +189,7 @@ const std::vector<option<client_settings>>& client_table() {
     static const auto* const table = new std::vector<option<c>>{
         duration("command_timeout", &c::command_timeout_ms, 1, hour_ms),
         duration("connect_timeout", &c::connect_timeout_ms, 1, hour_ms),
+        duration("close_at_exit", &c::close_at_exit_ms, 0, 60'000),
         integer("max_loads_down", &c::max_loads_down, 1, 1'000'000),
         integer("max_waiters", &c::max_waiters, 1, 1'000'000),
         text("tls_ca_file", &c::tls_ca_file),

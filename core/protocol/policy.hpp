@@ -48,6 +48,7 @@ struct client_settings {
     std::string prefix = "stn";
     std::int64_t command_timeout_ms = 250;
     std::int64_t connect_timeout_ms = 2'000;
+    std::int64_t close_at_exit_ms = 0;  // 0: exit() does not close it
     std::uint32_t max_loads_down = 32;  // loads without the store, all caches together
     std::uint32_t max_waiters = 10'000; // callers that wait for a lock behind others of this client
     // Files of rediss://; empty: not given.

@@ -196,3 +196,42 @@ TEST_CASE(
         CHECK_FALSE(stands(server, report));
     });
 }
+
+TEST_CASE(
+    "with close_at_exit, exit() and returning from main give back what is held; without it, it lives out its ttl") {
+    on_each([](server_kind kind) {
+        live_server server(kind);
+        const auto leaves = [&](const std::string& options) {
+            process ends(locker("leave", server.url(), half_a_minute, 0, "", options));
+            CHECK(ends.line().starts_with("held "));
+            CHECK(ends.end() == 0);
+            return stands(server, report);
+        };
+        CHECK_FALSE(leaves(R"({"close_at_exit": "2s"})"));
+        CHECK(leaves("{}"));
+    });
+}
+
+TEST_CASE("close_at_exit of a store that says nothing ends within its bound") {
+    live_server server(server_kind::redis);
+    process ends(locker("desert", server.url(), half_a_minute, 1'000, "", R"({"close_at_exit": "300ms"})"));
+    CHECK(ends.line().starts_with("held "));
+    CHECK(ends.line() == "child 7");
+    server.pause();
+    const auto since = std::chrono::steady_clock::now();
+    CHECK(ends.end() == 0);
+    CHECK(std::chrono::steady_clock::now() - since < 10s);
+    server.go_on();
+}
+
+TEST_CASE("close_at_exit does nothing in a fork child that exits: the parent's lock stays until it exits itself") {
+    on_each([](server_kind kind) {
+        live_server server(kind);
+        process ends(locker("desert", server.url(), half_a_minute, 500, "", R"({"close_at_exit": "2s"})"));
+        CHECK(ends.line().starts_with("held "));
+        CHECK(ends.line() == "child 7");
+        CHECK(stands(server, report));
+        CHECK(ends.end() == 0);
+        CHECK_FALSE(stands(server, report));
+    });
+}

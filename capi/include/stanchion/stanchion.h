@@ -294,6 +294,10 @@ STN_API void stn_bytes_free(stn_bytes* bytes) STN_NOEXCEPT;
  *     "command_timeout" duration  250 ms   1 ms .. 1 h         how long one command may take; raise it for a far store
  *     "connect_timeout" duration  2 s      1 ms .. 1 h         how long connecting may take, the callers' deadlines
  *                                                              count meanwhile
+ *     "close_at_exit"   duration  0        0 .. 1 min          > 0: exit(), and returning from main, closes the client
+ *                                                              and waits so long for it: locks that are held are
+ *                                                              released. Not at _exit, a signal or abort; not in a
+ *                                                              child for what its parent opened
  *     "max_loads_down"  integer   32       1 .. 1,000,000      loads at one time while the store is down, all caches
  *                                                              together: as much as the source bears
  *     "max_waiters"     integer   10,000   1 .. 1,000,000      callers that wait for locks behind others of this client

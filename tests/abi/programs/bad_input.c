@@ -81,6 +81,8 @@ static void urls(void) {
     stn_error_free(err);
     REFUSED(stn_client_open("memory://", "{\"prefx\": \"a\"}", &c, &err), STN_UNKNOWN_OPTION, "prefix");
     REFUSED(stn_client_open("memory://", "{\"prefix\": \"a b\"}", &c, &err), STN_INVALID_ARGUMENT, "prefix");
+    REFUSED(stn_client_open("memory://", "{\"close_at_exit\": \"2m\"}", &c, &err), STN_INVALID_ARGUMENT,
+            "close_at_exit");
     REFUSED(stn_client_open("memory://", "{\"max_loads_down\": 0}", &c, &err), STN_INVALID_ARGUMENT, "max_loads_down");
     REFUSED(stn_client_open("memory://", "[]", &c, &err), STN_INVALID_ARGUMENT, "object");
     REFUSED(stn_client_open("memory://", "{", &c, &err), STN_INVALID_ARGUMENT, "JSON");

@@ -6,6 +6,8 @@
  *     hold    takes the lock and keeps an eye on it for NUMBER ms (-1: until a line comes in), or until it is lost: "held TOKEN", or "none
  *             STATUS REASON"; "woke 0" or "woke 1" (held or not) when it finds that it has slept over 200 ms; "lost REASON" for each such event; then gives
  *             it back, "released STATUS", and "told N": how often a loss was told
+ *     leave   takes the lock, tells "held TOKEN", and returns from main with everything open
+ *     desert  the same, but first a fork child calls exit(): "child STATUS", and NUMBER ms later it returns
  *     count   takes it again and again for NUMBER ms, each time makes FILE, which must not exist, writes the fence into
  *             FILE.fence, where a smaller one must stand, and removes FILE: "counted N", or "wrong ..."
  *     run     asks for the slot every 20 ms for NUMBER ms: "ran SLOT" for each that it gets and ends
@@ -20,6 +22,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tell.h"
@@ -126,6 +129,30 @@ static int hold(void) {
     tell("released", end, strlen(end));
     hear_losses(100);
     tell_number("told", losses_told);
+    return 0;
+}
+
+static int leave(void) {
+    stn_lock* lock = acquire(-1);
+    if (lock == NULL) return 1;
+    tell("held", stn_lock_token(lock), strlen(stn_lock_token(lock)));
+    return 0;
+}
+
+static int desert(void) {
+    stn_lock* lock = acquire(-1);
+    int status = -1;
+    pid_t child;
+    if (lock == NULL) return 1;
+    tell("held", stn_lock_token(lock), strlen(stn_lock_token(lock)));
+    child = fork();
+    if (child == 0) {
+        alarm(20);
+        exit(7);
+    }
+    waitpid(child, &status, 0);
+    tell_number("child", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    sleep_ms(number);
     return 0;
 }
 
@@ -245,6 +272,8 @@ int main(int argc, char** argv) {
     file = argc > 7 ? argv[7] : "";
     if (stn_queue_new(0, &answers, NULL) != STN_OK || stn_queue_new(0, &losses, NULL) != STN_OK) return 1;
     if (stn_client_open(argv[2], argv[3], &client, &err) != STN_OK) return fails(err);
+    if (strcmp(what, "leave") == 0) return leave();
+    if (strcmp(what, "desert") == 0) return desert();
     out = strcmp(what, "hold") == 0    ? hold()
           : strcmp(what, "count") == 0 ? count()
           : strcmp(what, "run") == 0   ? run()
