@@ -51,7 +51,7 @@ const void* stn_event_bytes(const stn_event* event, size_t* n) noexcept {
     std::string_view bytes;
     if (event->e.kind == event_kind::value) {
         bytes = event->e.what->payload;
-    } else if (event->e.kind == event_kind::notice) {
+    } else if (event->e.kind == event_kind::notice || (event->e.kind == event_kind::done && !event->e.text.empty())) {
         bytes = event->e.text;
     } else {
         return nullptr;

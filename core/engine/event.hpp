@@ -62,7 +62,7 @@ struct event {
     std::shared_ptr<flight_lead> lead; // flight
     std::shared_ptr<held_lock> lock;   // lock
     std::shared_ptr<held_tick> tick;   // tick
-    std::string text;                  // notice
+    std::string text;                  // notice, done of a readiness
     std::int64_t age_ms = -1;
     std::int64_t ttl_left_ms = -1;
     std::int64_t load_ms = -1;

@@ -27,7 +27,11 @@ void readiness::ask(std::shared_ptr<event_queue> home, std::uint64_t tag, mono_m
 void readiness::heard(transport_event::kind how, status code, std::string_view why) {
     if (how == transport_event::kind::trouble) return;
     up_ = how == transport_event::kind::connected;
-    if (!up_) last_ = fail(code, std::string(why));
+    if (up_) {
+        server_ = why;
+    } else {
+        last_ = fail(code, std::string(why));
+    }
     // What only a person can change is told at once; for the rest there is time until the deadline.
     const bool hopeless = !up_ && code != status::unavailable && code != status::timeout;
     if (!up_ && !hopeless) return;
@@ -43,7 +47,9 @@ void readiness::answer(std::list<asker>::iterator who, const outcome_ptr& error)
     event e;
     e.tag = who->tag;
     e.kind = error ? event_kind::error : event_kind::done;
-    if (error) {
+    if (!error) {
+        e.text = server_;
+    } else {
         e.code = error->code;
         e.what = error;
     }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -37,6 +39,7 @@ class readiness {
     loop& turns_;
     std::list<asker> askers_;
     bool up_ = false;
+    std::string server_ = "{}"; // what it said of itself when it came up
     error last_ = fail(status::timeout, "the store is not connected yet");
 };
 

@@ -21,7 +21,7 @@ struct transport_event {
         reply,         // of command `seq`
         message,       // `channel`, `payload`
         subscribed,    // messages flow (again): whatever was missed meanwhile is missed
-        connected,     // the connection stands (told once per change)
+        connected,     // the connection stands (told once per change); `payload`: the server, as a JSON object
         disconnected,  // it does not (told once per change); `code` and `payload` say why
         not_connected, // one more attempt has failed; `code` and `payload` say why
         trouble,       // the connection stands, but not all of it works; `code` and `payload` say why

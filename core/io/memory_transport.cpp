@@ -95,6 +95,7 @@ memory_transport::memory_transport(std::shared_ptr<memory_server> server)
       mail_(std::make_shared<mailbox>()) {
     transport_event e;
     e.what = transport_event::kind::connected;
+    e.payload = R"({"server":"memory"})";
     mail_->push(std::move(e));
 }
 

@@ -44,4 +44,18 @@ std::optional<error> judge(const greeting_step& step, const reply& said) {
     return e;
 }
 
+std::string described(const reply& hello) {
+    std::string out = "{";
+    for (std::size_t i = 0; i + 1 < hello.items.size(); i += 2) {
+        const std::string& name = hello.items[i].text;
+        const std::string& value = hello.items[i + 1].text;
+        if (name != "server" && name != "version" && name != "mode" && name != "role") continue;
+        const bool plain =
+            value.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-+_ ") ==
+            std::string::npos; // nothing to escape
+        if (plain) out.append(out.size() > 1 ? ",\"" : "\"").append(name).append("\":\"").append(value).append("\"");
+    }
+    return out + '}';
+}
+
 } // namespace stn

@@ -24,6 +24,9 @@ enum class greeting_for : std::uint8_t { commands, messages };
 
 [[nodiscard]] std::vector<greeting_step> greeting_of(const store_url& where, greeting_for purpose);
 
+// What the server says of itself in its answer to HELLO, as a JSON object; {} if it does not know that command.
+[[nodiscard]] std::string described(const reply& hello);
+
 // Why the connection is of no use, if it is not. A server without HELLO speaks RESP2; one that will not
 // learn scripts or tell the time under this user is used as far as it goes.
 [[nodiscard]] std::optional<error> judge(const greeting_step& step, const reply& said);

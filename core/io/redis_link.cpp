@@ -103,6 +103,7 @@ void redis_link::hear_greeting(mono_ms now) {
             failed(*no, now);
             return;
         }
+        if (step.what == greeting_step::kind::hello) server_ = described(said);
         if (step.what == greeting_step::kind::time) server_now_ = read_time(said);
         if (++greeted_ != greeting_.size()) continue;
         state_ = state::up;

@@ -78,6 +78,7 @@ class redis_link {
     [[nodiscard]] bool blocked() const noexcept { return connection_ && connection_->blocked(); }
 
     [[nodiscard]] bool up() const noexcept { return state_ == state::up; }
+    [[nodiscard]] const std::string& server() const noexcept { return server_; } // as `described`
     [[nodiscard]] bool idle() const noexcept { return state_ == state::idle; }
     [[nodiscard]] bool settling() const noexcept;
     [[nodiscard]] mono_ms next_ms() const noexcept;
@@ -112,6 +113,7 @@ class redis_link {
     int failures_ = 0; // in a row
     std::size_t greeted_ = 0;
     std::int64_t greeted_at_us_ = 0;
+    std::string server_ = "{}";
     std::optional<server_ms> server_now_;
 };
 

@@ -336,7 +336,8 @@ void redis_transport::tell_connection(transport_event::kind what, const error& w
     transport_event e;
     e.what = what;
     e.code = what == transport_event::kind::connected ? status::ok : why.code;
-    e.payload = what == transport_event::kind::connected ? "" : settings_.where.shown() + ": " + why.message;
+    e.payload =
+        what == transport_event::kind::connected ? commands_.server() : settings_.where.shown() + ": " + why.message;
     if (!why.server_text.empty()) e.payload += " (\"" + why.server_text + "\")";
     told_.push_back(std::move(e));
 }

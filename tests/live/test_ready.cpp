@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // stn_client_ready: one answer, as soon as it is known, and at its deadline at the latest.
+#include <cctype>
+
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "app.hpp"
 #include "fake_server.hpp"
@@ -20,6 +23,10 @@ TEST_CASE("ready: done as soon as the store can be used, and at once from then o
         CHECK(first.status == STN_OK);
         CHECK(first.took < 2s);
         CHECK(shop.ready(0).status == STN_OK);
+        const auto told = nlohmann::json::parse(shop.ready(0).bytes);
+        CHECK(told["server"] == server_name(kind));
+        CHECK(std::isdigit(static_cast<unsigned char>(told["version"].get<std::string>().at(0))) != 0);
+        CHECK(told["role"] == "master");
         app by_socket(server.unix_url());
         CHECK(by_socket.ready(10'000).status == STN_OK);
     });

@@ -317,7 +317,9 @@ STN_API int32_t stn_client_open(const char* url, const char* options_json, stn_c
 /*
  * Asks for one DONE event when the store is connected and logged in. Optional: a client connects by itself, from its
  * opening on. Does not block; any thread. deadline_ms: -1 = connect_timeout, 0 = is it ready now?
- * Codes: ok, closed, any. Events: DONE; ERROR, whose text names the address and what went wrong there:
+ * Codes: ok, closed, any. Events: DONE, whose bytes are a JSON object with what the server has told of itself, each of
+ * "server" ("redis", "valkey", "memory"), "version", "mode" and "role" if it did; ERROR, whose text names the address and
+ * what went wrong there:
  *     timeout      the first attempt has not ended by the deadline
  *     unavailable  nobody listens, the name has no address, the server is loading or too busy, its certificate is
  *                  refused (text: for another name, expired, unknown authority, self-signed, no TLS on this port)
@@ -610,8 +612,8 @@ STN_API uint32_t stn_event_flags(const stn_event* event) STN_NOEXCEPT;
 STN_API int32_t stn_event_reason(const stn_event* event) STN_NOEXCEPT;
 /* Of VALUE, one of stn_codec; else -1. Of a group's VALUE always raw. */
 STN_API int32_t stn_event_codec(const stn_event* event) STN_NOEXCEPT;
-/* The bytes of VALUE or the text of NOTICE, with their number in *n (nullable). Never NULL for these two, even if
- * empty; NULL and 0 for the others. Not NUL-terminated. */
+/* The bytes of VALUE, the text of NOTICE or the object of stn_client_ready's DONE, with their number in *n (nullable).
+ * Never NULL for these, even if empty; NULL and 0 for the others. Not NUL-terminated. */
 STN_API const void* stn_event_bytes(const stn_event* event, size_t* n) STN_NOEXCEPT;
 /* Of VALUE and ABSENT of a cache: ms since it was loaded, by the store's clock; -1 if unknown. */
 STN_API int64_t stn_event_age_ms(const stn_event* event) STN_NOEXCEPT;
