@@ -18,7 +18,8 @@ namespace cli {
  * In which process group? There is no one right answer, so there are two.
  *
  *   At a terminal, in its foreground: in ours. Ctrl-C, Ctrl-Z and fg reach both of us at once, the command may read the
- *   terminal, and a pipeline behind us goes on. What the kernel has sent to the group is not passed on a second time.
+ *   terminal, and a pipeline behind us goes on. What the kernel has sent to the group is not passed on a second time
+ *   (but SIGHUP, which it may have sent to us alone).
  *   Stopped by Ctrl-Z we renew nothing: the lock ends after its ttl, and after fg the command is told so.
  *   To stop it, only the command itself can be signalled: the group is our caller's, too.
  *

@@ -139,10 +139,10 @@ class probe {
 ending ping(const options& given, const signals& outside) {
     const auto began = steady::now();
     session store(given, outside);
-    static_cast<void>(store.ask("", [&](stn_queue* q, std::uint64_t tag, std::uint64_t* op, stn_error** e) {
+    const auto ready = store.ask("", [&](stn_queue* q, std::uint64_t tag, std::uint64_t* op, stn_error** e) {
         *op = 0;
         return stn_client_ready(store.client(), STN_DEFAULT_MS, q, tag, e);
-    }));
+    });
     const double connected_ms = ms_since(began);
 
     store.keep_notices();
@@ -152,13 +152,24 @@ ending ping(const options& given, const signals& outside) {
     tried.locks();
     tried.keep(store);
 
+    std::size_t n = 0;
+    const auto* told = static_cast<const char*>(stn_event_bytes(ready.get(), &n));
+    const auto server = nlohmann::json::parse(std::string_view(told, n), nullptr, false);
+    const auto said = [&](const char* what) { return server.is_object() ? server.value(what, "") : std::string(); };
+
     nlohmann::json as_json = {{"store", without_password(given.store)},
                               {"connected_ms", connected_ms},
                               {"round_trip_ms", round_trip_ms},
+                              {"server", said("server")},
+                              {"version", said("version")},
+                              {"mode", said("mode")},
+                              {"role", said("role")},
                               {"ok", tried.flaws().empty()},
                               {"flaws", nlohmann::json::array()}};
-    std::string text = without_password(given.store) + ": connected in " + in_ms(connected_ms) + ", round trip " +
-                       in_ms(round_trip_ms);
+    std::string text = without_password(given.store) + ": ";
+    for (const char* what : {"server", "version", "mode", "role"})
+        if (!said(what).empty()) text += said(what) + (what == std::string_view("server") ? " " : ", ");
+    text += "connected in " + in_ms(connected_ms) + ", round trip " + in_ms(round_trip_ms);
     for (const auto& flaw : tried.flaws()) {
         text += "\n  " + std::string(flaw.what());
         as_json["flaws"].push_back({{"code", flaw.kind}, {"message", flaw.what()}});

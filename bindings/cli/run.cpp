@@ -27,7 +27,9 @@ ending read_end(int how) {
 }
 
 void pass_on(const signal_seen& seen, const child& command, bool share_group) {
-    if (seen.number == SIGCHLD || (share_group && seen.from_terminal)) return;
+    if (seen.number == SIGCHLD) return;
+    // A terminal that is gone is told to the leader of its session only, which may be us.
+    if (share_group && seen.from_terminal && seen.number != SIGHUP) return;
     command.send(seen.number);
     if (seen.number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
 }

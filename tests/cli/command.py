@@ -19,6 +19,7 @@ PROGRAM = str(BUILD / "bindings/cli/stanchion")
 SECRET = "hunter2"  # every password in these tests
 
 _numbers = itertools.count()
+SESSIONS = []  # of every process that was started
 
 
 def unique(word):
@@ -45,8 +46,18 @@ def environment(store=None, **more):
 def start(*words, store="memory://", env=None, **how):
     """A process of it, in no terminal and in a session of its own, as cron would have it."""
     how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
-    return subprocess.Popen([PROGRAM, *map(str, words)], env=environment(store, **(env or {})), text=True,
-                            start_new_session=True, **how)
+    process = subprocess.Popen([PROGRAM, *map(str, words)], env=environment(store, **(env or {})), text=True,
+                               start_new_session=True, **how)
+    SESSIONS.append(process.pid)
+    return process
+
+
+def sweep():
+    """What a test that failed has left running: all of its sessions."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rsplit(")", 1)[1].split()[3]) in SESSIONS:
+                os.kill(int(stat.parent.name), signal.SIGKILL)
 
 
 def end_of(process, timeout=20):

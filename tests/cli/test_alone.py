@@ -3,11 +3,12 @@
 
 import os
 import pty
+import re
 import signal
-import subprocess
+import sys
 import time
 
-from command import PROGRAM, end_of, environment, eventually, folder, lives, run, sh, start, text_of
+from command import PROGRAM, SESSIONS, end_of, environment, eventually, folder, lives, run, sh, start, text_of
 from promises import equal, holds, promise
 
 TTL = ["--ttl", "5s"]
@@ -126,13 +127,14 @@ def _():
             eventually(lambda: not lives(pid))
 
 
-@promise("what outlives the command in its group is ended, too, when the lock is lost")
+@promise("what outlives the command in its group is killed after --grace, too, when the lock is lost")
 def _():
     with folder() as here:
-        script = f'sh -c "trap \'echo term > {here}/end; exit\' TERM; echo \\$\\$ > {here}/pid; while :; do sleep 0.02; done" & ' \
-                 "wait"
-        equal(run("lock", "x", "--ttl", "5s", "--max-hold", "300ms", *sh(script)).code, 79)
-        equal(text_of(here / "end"), "term\n")
+        script = f'sh -c "trap \'\' TERM; echo \\$\\$ > {here}/pid; while :; do sleep 0.02; done" & wait'
+        ended = run("lock", "x", *TTL, "--max-hold", "300ms", "--grace", "200ms", *sh(script))
+        equal(ended.code, 79)
+        pid = int(text_of(here / "pid"))
+        eventually(lambda: not lives(pid))
 
 
 @promise("what the command leaves in the background goes on when it has ended well")
@@ -150,9 +152,10 @@ class Terminal:
         if self.pid == 0:
             os.execve(PROGRAM, [PROGRAM, *words], environment("memory://"))
         self.said = b""
+        SESSIONS.append(self.pid)
 
-    def until(self, text):
-        while text.encode() not in self.said:
+    def until(self, text, times=1):
+        while self.said.count(text.encode()) < times:
             self.said += os.read(self.fd, 4096)
 
     def type(self, text):
@@ -171,18 +174,32 @@ class Terminal:
 
 @promise("at a terminal Ctrl-C reaches the command once, and a command that dies of it takes us with it")
 def _():
-    terminal = Terminal("lock", "x", *TTL, *sh('trap "echo again" INT; echo up; while :; do sleep 0.05; done'))
+    sent_by = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nprint('up', flush=True)\n" \
+              "while True: print('by', signal.sigwaitinfo([signal.SIGINT]).si_pid, flush=True)"
+    terminal = Terminal("lock", "x", *TTL, "--", sys.executable, "-c", sent_by)
     terminal.until("up")
-    terminal.type("\x03")
-    terminal.until("again")
+    for times in range(1, 6):
+        terminal.type("\x03")
+        terminal.until("by", times)
     time.sleep(0.2)
-    equal(terminal.said.count(b"again"), 1)
     os.kill(terminal.pid, signal.SIGTERM)
     equal(os.waitstatus_to_exitcode(terminal.end()), 128 + signal.SIGTERM)
+    equal(re.findall(rb"by (\d+)", terminal.said), [b"0"] * 5, "0 is the kernel")
     terminal = Terminal("lock", "x", *TTL, *sh("echo up; exec sleep 60"))
     terminal.until("up")
     terminal.type("\x03")
     equal(os.waitstatus_to_exitcode(terminal.end()), -signal.SIGINT)
+
+
+@promise("a terminal that is gone ends the command by SIGHUP")
+def _():
+    with folder() as here:
+        terminal = Terminal("lock", "x", *TTL, *sh(f"trap 'echo hup > {here}/end; exit' HUP; echo up; "
+                                                   "while :; do sleep 0.05; done"))
+        terminal.until("up")
+        os.close(terminal.fd)
+        eventually(lambda: text_of(here / "end") == "hup\n")
+        os.waitpid(terminal.pid, 0)
 
 
 @promise("at a terminal the command may read it")

@@ -6,29 +6,29 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from command import end_of, folder, run, sh, start, text_of, unique
+from command import end_of, eventually, folder, run, sh, start, text_of, unique
 from promises import equal, everywhere, holds, promise
 
 
-@promise("five hosts that ask all the time run each slot once, and none is left out")
+@promise("five hosts that ask all the time run each slot once")
 @everywhere
 def _(server):
     name = unique("slots")
     with folder() as here:
-        until = time.monotonic() + 2.2
+        log = here / "log"
+        until = time.monotonic() + 15
 
         def host(_):
-            codes = []
-            while time.monotonic() < until:
-                codes.append(run("tick", name, "--every", "400ms", *sh(f"echo $STANCHION_SLOT >> {here}/log"),
-                                 store=server.url).code)
+            codes = set()
+            while len(text_of(log).split()) < 4 and time.monotonic() < until:
+                codes.add(run("tick", name, "--every", "500ms", *sh(f"echo $STANCHION_SLOT >> {log}"),
+                              store=server.url).code)
             return codes
         with ThreadPoolExecutor(5) as hosts:
             equal(set().union(*hosts.map(host, range(5))), {0})
-        slots = [int(slot) for slot in text_of(here / "log").split()]
-        equal([slot for slot, runs in collections.Counter(slots).items() if runs > 1], [], "ran twice")
-        equal(sorted(slots), list(range(min(slots), max(slots) + 1, 400)))
+        slots = text_of(log).split()
         assert len(slots) >= 4, slots
+        equal([slot for slot, runs in collections.Counter(slots).items() if runs > 1], [], "ran twice")
 
 
 @promise("a host whose slot is another's ends with 0 or with --busy-code, says why, and says nothing with --quiet")
@@ -72,13 +72,14 @@ def _(server):
 @promise("a run that took longer than --at-most, and whose next slot another has by then, is told")
 def _(server):
     words = ["tick", unique("dead"), "--every", "300ms", "--at-most", "200ms"]
-    process = start(*words, *sh("echo up; sleep 0.8; exit 4"), store=server.url)
-    equal(process.stdout.readline(), "up\n")
-    time.sleep(0.4)
-    equal(run(*words, *sh("echo ran"), store=server.url).out, "ran\n")
-    ended = end_of(process)
-    equal(ended.code, 4)
-    holds("the command has ended, but", ended.err)
+    with folder() as here:
+        process = start(*words, *sh(f"echo up; while [ ! -e {here}/go ]; do sleep 0.02; done; exit 4"), store=server.url)
+        equal(process.stdout.readline(), "up\n")
+        eventually(lambda: run(*words, *sh("echo ran"), store=server.url).out == "ran\n")
+        (here / "go").touch()
+        ended = end_of(process)
+        equal(ended.code, 4)
+        holds("the command has ended, but", ended.err)
 
 
 @promise("of five hosts one runs the command for an id, whatever becomes of it")

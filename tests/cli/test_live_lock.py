@@ -14,6 +14,13 @@ def lock_key(server, name):
     return eventually(lambda: server.keys(f"*{name}*"))[0]
 
 
+def blocks(pid, number):
+    """From then on a signal does not just kill it."""
+    with open(f"/proc/{pid}/status") as status:
+        mask = next(line for line in status if line.startswith("SigBlk:")).split()[1]
+    return int(mask, 16) >> (number - 1) & 1
+
+
 @contextlib.contextmanager
 def held(server, name, *options, ttl="5s", script="exec sleep 60"):
     """Somebody holds the lock, until the end of the block."""
@@ -89,7 +96,7 @@ def _(server):
 def _(server):
     name = unique("deleted")
     with folder() as here:
-        process = start("lock", name, "--ttl", "600ms", "--grace", "300ms",
+        process = start("lock", name, "--ttl", "1500ms", "--grace", "300ms",
                         *sh(f"trap 'echo term >> {here}/log' TERM; echo $$ > {here}/pid; while :; do sleep 0.02; done"),
                         store=server.url)
         pid = int(eventually(lambda: text_of(here / "pid").strip()))
@@ -106,7 +113,7 @@ def _(server):
 @promise("a lock that is another's by now is lost, and the other's is left alone")
 def _(server):
     name = unique("stolen")
-    process = start("lock", name, "--ttl", "600ms", *sh("exec sleep 60"), store=server.url)
+    process = start("lock", name, "--ttl", "1500ms", *sh("exec sleep 60"), store=server.url)
     key = lock_key(server, name)
     server.ask("SET", key, "another", "PX", 60_000)
     ended = end_of(process)
@@ -131,11 +138,11 @@ def _(server):
 @promise("a command that takes longer than the ttl keeps the lock: it is renewed")
 def _(server):
     name = unique("renewed")
-    with held(server, name, ttl="300ms") as holder:
+    with held(server, name, ttl="600ms") as holder:
         key = lock_key(server, name)
-        until = time.monotonic() + 1
+        until = time.monotonic() + 1.5
         while time.monotonic() < until:
-            assert 0 < server.ask("PTTL", key) <= 300, "it ran out"
+            assert 0 < server.ask("PTTL", key) <= 600, "it ran out"
             time.sleep(0.01)
         assert holder.poll() is None
 
@@ -146,12 +153,14 @@ def _(server):
     name = unique("term")
     with folder() as here:
         process = start("lock", name, "--ttl", "60s",
-                        *sh(f"trap 'sleep 0.3; exit 5' TERM; echo > {here}/up; while :; do sleep 0.02; done"),
+                        *sh(f"trap 'echo > {here}/term; while [ ! -e {here}/go ]; do sleep 0.02; done; exit 5' TERM; "
+                            f"echo > {here}/up; while :; do sleep 0.02; done"),
                         store=server.url)
         eventually((here / "up").exists)
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
+        eventually((here / "term").exists)
         equal(len(server.keys(f"*{name}*")), 1, "released while the command runs")
+        (here / "go").touch()
         equal(end_of(process).code, 5)
         equal(server.keys(f"*{name}*"), [])
 
@@ -162,7 +171,8 @@ def _(server):
         name = unique("waiting")
         with held(server, name):
             waiting = start("lock", name, "--ttl", "5s", "--wait", "forever", *sh("echo ran"), store=server.url)
-            time.sleep(0.3)
+            eventually(lambda: blocks(waiting.pid, signal.SIGTERM))
+            time.sleep(0.2)
             waiting.send_signal(number)
             ended = end_of(waiting)
             equal((ended.code, ended.out), (128 + number, ""))
@@ -181,8 +191,8 @@ def _(server):
         assert 0 < server.ask("PTTL", key) <= 1_000
         began = time.monotonic()
         eventually(lambda: not lives(pid))
-        equal(run("lock", name, "--ttl", "5s", "--wait", "5s", *sh("exit 4"), store=server.url).code, 4)
-        assert time.monotonic() - began < 3, "it was held for longer"
+        equal(run("lock", name, "--ttl", "5s", "--wait", "10s", *sh("exit 4"), store=server.url).code, 4)
+        assert time.monotonic() - began < 6, "it was held for longer"
         end_of(process)
 
 

@@ -42,15 +42,18 @@ def _(server):
     equal(sorted(key.split(":")[0] for key in server.keys(f"*{name}*")), ["other", "stn"])
 
 
-@promise("ping tells the address and the time of an answer, and leaves nothing behind")
+@promise("ping tells the address, the server and the time of an answer, and leaves nothing behind")
 @everywhere
 def _(server):
     ended = run("ping", store=server.url)
     equal((ended.code, ended.err), (0, ""))
     holds(server.url, ended.out)
     holds("caches and locks work", ended.out)
+    kind = next(kind for kind in ("valkey", "redis") if kind in server.program.rsplit("/")[-1])
+    holds(f": {kind} ", ended.out)
     prefix = unique("own")
     said = run("ping", "--json", "--prefix", prefix, store=server.url).json()
+    equal((said["server"], said["role"], said["version"][0].isdigit()), (kind, "master", True))
     equal((said["ok"], said["flaws"], said["store"]), (True, [], server.url))
     assert 0 < said["round_trip_ms"] < said["connected_ms"] + 1_000
     equal(server.keys(f"{prefix}*"), [])
