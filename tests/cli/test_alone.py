@@ -4,6 +4,7 @@
 import os
 import pty
 import re
+import select
 import signal
 import sys
 import time
@@ -154,16 +155,21 @@ class Terminal:
         self.said = b""
         SESSIONS.append(self.pid)
 
-    def until(self, text, times=1):
-        while self.said.count(text.encode()) < times:
-            self.said += os.read(self.fd, 4096)
+    def until(self, text, times=1):  # a pattern
+        while len(re.findall(text.encode(), self.said)) < times:
+            self.said += self.read()
+
+    def read(self):
+        ready, _, _ = select.select([self.fd], [], [], 20)
+        assert ready, f"nothing more than {self.said!r}"
+        return os.read(self.fd, 4096)
 
     def type(self, text):
         os.write(self.fd, text.encode())
 
     def end(self):
         try:
-            while got := os.read(self.fd, 4096):
+            while got := self.read():
                 self.said += got
         except OSError:
             pass
@@ -180,7 +186,7 @@ def _():
     terminal.until("up")
     for times in range(1, 6):
         terminal.type("\x03")
-        terminal.until("by", times)
+        terminal.until(r"by \d+\r\n", times)  # all of it: Ctrl-C throws away what was not read
     time.sleep(0.2)
     os.kill(terminal.pid, signal.SIGTERM)
     equal(os.waitstatus_to_exitcode(terminal.end()), 128 + signal.SIGTERM)
