@@ -11,6 +11,7 @@ import asyncio
 import functools
 import inspect
 import sys
+import weakref
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union, cast, overload
@@ -22,8 +23,8 @@ from ._core import CacheCore, ClientCore, GroupCore
 from ._durations import Duration, deadline_ms, slot_ms, to_ms
 from ._errors import Error
 from ._keys import KeyMaker
-from ._loops import here
-from ._mailbox import done, log, new_tag
+from ._loops import LoopHost, here
+from ._mailbox import done, log, new_tag, when_gone
 from ._values import Fresh, Key, Lookup, Loss, Result, key_bytes
 
 if TYPE_CHECKING:
@@ -389,8 +390,7 @@ class Lock(_locks.LockBase):
         self._entered = False
         host = here()
         self._ended = asyncio.Event()
-        # The loop's host knows the lock only while it is held, and only weakly what the program has forgotten.
-        host.handlers[self._loss_tag] = self._on_event
+        self._watch(host)
         try:
             lock = await _locks.acquire(
                 host, self._client, self._key, self._policy, wait_ms, host.queue, self._loss_tag
@@ -404,7 +404,19 @@ class Lock(_locks.LockBase):
         self._got(lock)
         return True
 
-    def _on_event(self, event: _native.Event) -> None:
+    def _watch(self, host: LoopHost) -> None:
+        """Hears of a loss, without being kept by that: a lock that the program forgets is released."""
+        me = weakref.ref(self)
+
+        def lost(event: _native.Event) -> None:
+            lock = me()
+            if lock is not None:
+                lock._on_loss(event)
+
+        host.handlers[self._loss_tag] = lost
+        when_gone(self, host.handlers.pop, self._loss_tag, None)
+
+    def _on_loss(self, event: _native.Event) -> None:
         here().handlers.pop(self._loss_tag, None)
         if self._ended is not None:
             self._ended.set()
