@@ -6,7 +6,7 @@ import contextvars
 import logging
 import threading
 
-from conftest import AsyncSource, Source, until
+from conftest import AsyncSource, Crowd, Source, until
 
 
 def test_a_thread_gets_the_stale_value_at_once_and_a_refresher_loads(clocked):
@@ -103,3 +103,14 @@ def test_a_refresher_may_call_the_library_itself(clocked):
     clocked.advance(40)
     assert cache.get_or_load("key", lambda: "new " + cache.get("other")) == "old"
     until(lambda: cache.get("key") == "new part")
+
+
+def test_who_reads_for_a_thread_between_its_calls_never_takes_an_answer_away_from_it(client):
+    cache = client.cache("c", ttl=60, soft_ttl=30)
+    cache.set("key", "value")
+
+    def many():
+        return [cache.get_or_load("key", lambda: "value") for _ in range(500)]
+
+    crowd = Crowd(4, many).join()
+    assert crowd.results == [["value"] * 500] * 4

@@ -12,7 +12,7 @@ from ._core import CacheCore, GroupCore
 from ._durations import to_seconds
 from ._duties import FlightDuty, LeaseDuty
 from ._errors import Error, InvalidArgument
-from ._mailbox import Mailbox, Refresh, done, failure_of, new_tag
+from ._mailbox import Mailbox, Refresh, done, failure_of
 from ._values import Lookup
 
 MISSING: Any = object()
@@ -40,7 +40,7 @@ async def get_or_load(
     share: bool,
 ) -> Any:
     """The value of a key; loads it if it is this caller's turn."""
-    tag = new_tag()
+    tag = host.begin()
     queue = host.queue
     op, event = cache.native.fetch(
         cache.policy, key, wait_ms, flags | _native.WANT_REFRESH, _scope.within(), queue, tag
@@ -57,7 +57,7 @@ async def get_or_load(
             try:
                 return _read(cache, event, share)
             except Exception:  # whatever a decoder raises
-                tag = new_tag()
+                tag = host.begin()
                 op, event = cache.native.refetch(cache.policy, event, wait_ms, _scope.within(), queue, tag)
                 continue
         if kind == _native.ABSENT:
@@ -82,7 +82,7 @@ def _read(cache: CacheCore, event: _native.Event, share: bool) -> Any:
 
 async def lookup(host: Mailbox, cache: CacheCore, key: bytes) -> Lookup:
     """What the store holds; never loads."""
-    tag = new_tag()
+    tag = host.begin()
     op, event = cache.native.get(key, _native.DEFAULT, host.queue, tag)
     if event is None:
         event = await host.wait(tag, op)
@@ -118,7 +118,7 @@ async def put(host: Mailbox, cache: CacheCore, key: bytes, value: object, ttl_ms
     """Writes a value; the last writer wins."""
     if cache.is_absence(value):
         raise InvalidArgument("set() takes a value; None means absence here, and only a loader can say that", key=key)
-    tag = new_tag()
+    tag = host.begin()
     data = cache.codec.encode(value)
     op = cache.native.put(cache.policy, key, data, ttl_ms, soft_ttl_ms, _native.DEFAULT, host.queue, tag)
     await done(host, tag, op)
@@ -126,7 +126,7 @@ async def put(host: Mailbox, cache: CacheCore, key: bytes, value: object, ttl_ms
 
 async def invalidate(host: Mailbox, cache: CacheCore, key: bytes, stale: bool) -> None:
     """Deletes a value, or marks it stale."""
-    tag = new_tag()
+    tag = host.begin()
     flags = _native.INVALIDATE_STALE if stale else 0
     op = cache.native.invalidate(key, flags, _native.DEFAULT, host.queue, tag)
     await done(host, tag, op)
@@ -136,7 +136,7 @@ async def join(
     host: Mailbox, group: GroupCore, key: bytes, work: Callable[[], object], wait_ms: int
 ) -> tuple[Any, bool]:
     """(value, shared) of a group's flight; runs the work if nobody does."""
-    tag = new_tag()
+    tag = host.begin()
     op, flight = group.native.join(key, wait_ms, _scope.within(), host.queue, tag)
     if flight is None:
         event = await host.wait(tag, op)

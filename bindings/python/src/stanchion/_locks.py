@@ -24,7 +24,7 @@ async def acquire(
     loss_tag: int,
 ) -> Optional[_native.Lock]:
     """The lock; None if somebody else holds it."""
-    tag = new_tag()
+    tag = host.begin()
     op = policy.acquire(client.native, name, wait_ms, _scope.within(), host.queue, tag, loss_queue, loss_tag)
     event = await host.wait(tag, op)
     lock = event.take_lock()
@@ -35,7 +35,7 @@ async def acquire(
 
 async def release(host: Mailbox, lock: _native.Lock) -> None:
     """Gives it back, and tells if it was not ours any more."""
-    tag = new_tag()
+    tag = host.begin()
     try:
         lock.release(_native.DEFAULT, host.queue, tag)
         await done(host, tag, 0)
@@ -46,7 +46,7 @@ async def release(host: Mailbox, lock: _native.Lock) -> None:
 
 async def renew(host: Mailbox, lock: _native.Lock) -> None:
     """Renews it now."""
-    tag = new_tag()
+    tag = host.begin()
     try:
         lock.renew(_native.DEFAULT, host.queue, tag)
         await done(host, tag, 0)
@@ -57,7 +57,7 @@ async def renew(host: Mailbox, lock: _native.Lock) -> None:
 
 async def inspect(host: Mailbox, client: ClientCore, name: bytes, key: bytes) -> Optional[dict[str, Any]]:
     """What stands in a lock's key, or None."""
-    tag = new_tag()
+    tag = host.begin()
     op = _native.lock_inspect(client.native, name, key, _native.DEFAULT, host.queue, tag)
     event = await done(host, tag, op)
     if event.data is None:

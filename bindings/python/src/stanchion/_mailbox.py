@@ -85,6 +85,10 @@ class Mailbox(ABC):
         self._unexpected: dict[int, _native.Event] = {}  # a REFRESH that was read before its caller went on
         when_gone(self, _end, self.queue, _fork.generation)
 
+    def begin(self) -> int:
+        """The tag for an operation that is begun now, and waited for at once."""
+        return new_tag()
+
     @abstractmethod
     async def wait(self, tag: int, op: int) -> _native.Event:
         """The terminal event of an operation. Left early, the operation is cancelled (if op is not 0)."""

@@ -15,7 +15,7 @@ from ._core import CacheCore, ClientCore, GroupCore
 from ._durations import Duration, deadline_ms, slot_ms, to_ms
 from ._errors import Error
 from ._keys import KeyMaker
-from ._mailbox import done, new_tag, run
+from ._mailbox import done, run
 from ._threads import here
 from ._values import Fresh, Key, Lookup, Loss, Result, key_bytes
 
@@ -165,8 +165,8 @@ class Client:
         """Waits until the store is connected and logged in; raises what went wrong (Unavailable, Denied, NotRedis,
         Timeout, ...). Optional. Default: connect_timeout. Since 0.1.
         """
-        tag = new_tag()
         host = here()
+        tag = host.begin()
         self._core.native.ready(deadline_ms(timeout, "timeout"), host.queue, tag)
         run(done(host, tag, 0))
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import inspect
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
 
 from . import _background, _fork, _native, _scope
-from ._mailbox import Duty, Mailbox, Refresh, discard, log
+from ._mailbox import Duty, Mailbox, Refresh, discard, log, new_tag
 
 _SLICE_MS = 50  # how soon the main thread sees a signal: Python runs handlers between two calls, not inside one
-_LONG_MS = 3_600_000
+_LONG_MS = 1_000
 
 
 class ThreadHost(Mailbox):
@@ -23,29 +24,33 @@ class ThreadHost(Mailbox):
         # What another reader of the queue (the attendant; a call made by a signal handler or a finalizer) took for a
         # call that waits here.
         self._waiting: set[int] = set()
+        self._begun: deque[int] = deque(maxlen=32)  # an answer may be there before the call waits for it
         self._taken: dict[int, _native.Event] = {}
         self._slice_ms = _SLICE_MS if threading.current_thread() is threading.main_thread() else _LONG_MS
         self._attended = False
 
-    async def wait(self, tag: int, op: int) -> _native.Event:
+    def begin(self) -> int:
         if self._attended:
             self._attended = False
             _background.attendant().unwatch(self)
+        tag = new_tag()
+        self._begun.append(tag)
+        return tag
+
+    async def wait(self, tag: int, op: int) -> _native.Event:
         event = None
         self._waiting.add(tag)
         try:
             while True:
+                event = self._taken.pop(tag, None) if self._taken else None
+                if event is not None:
+                    return event
                 event = self.queue.next(self._slice_ms)
                 if event is None:
-                    event = self._taken.pop(tag, None)
-                    if event is None:
-                        continue
+                    continue
                 if event.tag == tag:
                     return event
                 self.deliver(event)
-                event = self._taken.pop(tag, None)
-                if event is not None:
-                    return event
         except BaseException:
             self._leave(tag, op, event)
             raise
@@ -61,7 +66,7 @@ class ThreadHost(Mailbox):
             self.deliver(event)
         if op:
             self.queue.cancel(op)
-        for _ in range(20):
+        for _ in range(20):  # it comes in a moment
             late = self._taken.pop(tag, None) or self.queue.next(50)
             if late is None:
                 continue
@@ -69,11 +74,14 @@ class ThreadHost(Mailbox):
                 discard(late)
                 return
             self.deliver(late)
+        if tag in self._begun:
+            self._begun.remove(tag)
 
     def deliver(self, event: _native.Event) -> None:
         """Hands on an event that was read by somebody else than the call it is for."""
-        if event.tag in self._waiting and event.kind not in (_native.REFRESH, _native.REVOKED):
-            self._taken[event.tag] = event
+        tag = event.tag
+        if (tag in self._waiting or tag in self._begun) and event.kind not in (_native.REFRESH, _native.REVOKED):
+            self._taken[tag] = event
         else:
             self.dispatch(event)
 

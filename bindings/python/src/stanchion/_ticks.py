@@ -11,7 +11,7 @@ from . import _native
 from ._core import ClientCore
 from ._durations import to_seconds
 from ._errors import Error
-from ._mailbox import Mailbox, done, log, new_tag
+from ._mailbox import Mailbox, done, log
 from ._options import to_json
 from ._values import Key, key_bytes
 
@@ -58,7 +58,7 @@ class TickBase:
         self._tick: Optional[_native.Tick] = None
 
     async def _ask(self, host: Mailbox) -> TickRun:
-        tag = new_tag()
+        tag = host.begin()
         op = _native.tick_acquire(self._client.native, self._key, self._options, _native.DEFAULT, host.queue, tag)
         event = await done(host, tag, op)
         self._tick = event.take_tick()
@@ -71,7 +71,7 @@ class TickBase:
         tick, self._tick = self._tick, None
         if tick is None:
             return
-        tag = new_tag()
+        tag = host.begin()
         try:
             tick.done(ok, _native.DEFAULT, host.queue, tag)
             await done(host, tag, 0)
@@ -81,6 +81,6 @@ class TickBase:
 
 async def once(host: Mailbox, client: ClientCore, id: bytes, ttl_ms: int) -> bool:
     """Claims an id."""
-    tag = new_tag()
+    tag = host.begin()
     op = _native.once(client.native, id, ttl_ms, _native.DEFAULT, host.queue, tag)
     return (await done(host, tag, op)).status == _native.OK

@@ -24,7 +24,7 @@ from ._durations import Duration, deadline_ms, slot_ms, to_ms
 from ._errors import Error
 from ._keys import KeyMaker
 from ._loops import LoopHost, here
-from ._mailbox import done, log, new_tag, when_gone
+from ._mailbox import done, log, when_gone
 from ._values import Fresh, Key, Lookup, Loss, Result, key_bytes
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ class Client:
 
     async def ready(self, timeout: Optional[Duration] = None) -> None:
         """As `stanchion.Client.ready`. Since 0.1."""
-        tag = new_tag()
         host = here()
+        tag = host.begin()
         self._core.native.ready(deadline_ms(timeout, "timeout"), host.queue, tag)
         await done(host, tag, 0)
 
@@ -163,8 +163,8 @@ class Client:
 
     async def close(self, timeout: Optional[Duration] = None) -> None:
         """As `stanchion.Client.close`. Since 0.1."""
-        tag = new_tag()
         host = here()
+        tag = host.begin()
         self._core.native.close_begin(deadline_ms(timeout, "timeout"), host.queue, tag)
         await done(host, tag, 0)
 

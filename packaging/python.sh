@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# bash packaging/python.sh [--all] [PYTEST ARGUMENTS...]
+# Builds the library once and the Python module for the oldest and the newest Python >= 3.9 that is here (--all: for each;
+# STN_PYTHONS="FILE FILE..." names them), each in a virtual environment of its own below build/, with the versions of
+# bindings/python/constraints.txt. Runs the package's tests on each, and mypy, ruff and a look at the exported symbols.
+# The last line is `N passed, M failed`.
+
+set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+package=$root/bindings/python
+all=0
+[[ ${1-} == --all ]] && all=1 && shift
+passed=0
+failed=0
+
+# One line for each minor version from 3.9 on that can make modules and environments: MINOR FILE, oldest first.
+find_pythons() {
+  local candidate candidates=()
+  if [[ -n ${STN_PYTHONS-} ]]; then
+    read -ra candidates <<<"$STN_PYTHONS"
+  else
+    candidates=("${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 $(compgen -c python3. | grep -E '^python3\.[0-9]+$'))
+  fi
+  for candidate in "${candidates[@]}"; do
+    "$candidate" -c 'import os, sys, sysconfig, venv, ensurepip
+here = sys.version_info[1], sys.executable
+if sys.version_info >= (3, 9) and os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
+    print(*here)' 2>/dev/null
+  done | sort -n -u -k1,1
+}
+
+# check NAME COMMAND...: one test, told by its exit status.
+check() {
+  local name=$1
+  shift
+  if "$@" >"$logs/python-$name.log" 2>&1; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    say "$name failed"
+    tail -n 40 "$logs/python-$name.log"
+  fi
+}
+
+exports_only_its_init() { [[ $(nm -D --defined-only "$1" | awk '{ print $3 }') == PyInit__native ]]; }
+needs_no_path() { ! readelf -d "$1" | grep -E 'RPATH|RUNPATH'; }
+
+mkdir -p "$logs"
+mapfile -t pythons < <(find_pythons)
+if ((${#pythons[@]} == 0)); then
+  say "There is no Python >= 3.9 with headers and venv here"
+  echo "0 passed, 1 failed"
+  exit 1
+fi
+((all)) || mapfile -t pythons < <(printf '%s\n' "${pythons[0]}" "${pythons[-1]}" | uniq)
+
+interpreters=()
+for line in "${pythons[@]}"; do
+  minor=${line%% *}
+  venv=$root/build/py-venv-3.$minor
+  interpreters+=("$venv/bin/python")
+  tools=(pybind11 pytest ruff typing_extensions)
+  ((minor == 9)) && tools+=(mypy)    # the last one that checks against 3.9
+  ((minor >= 10)) && tools+=(uvloop)
+  [[ -x $venv/bin/python ]] || "${line#* }" -m venv "$venv" || failed=$((failed + 1))
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$package/constraints.txt" "${tools[@]}" ||
+    failed=$((failed + 1))
+done
+say "Python: ${pythons[*]}"
+
+built() {
+  cmake -S "$root" -B "$root/build/python" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTN_TESTS=OFF -DSTN_EXAMPLES=OFF \
+    -DSTN_PYTHON="$(IFS=';' && echo "${interpreters[*]}")" &&
+    cmake --build "$root/build/python" --target stn_python -j "$jobs"
+}
+check build built
+export PYTHONPATH=$root/build/python/python
+cd "$package" || exit 1
+for python in "${interpreters[@]}"; do
+  name=$(basename "$(dirname "$(dirname "$python")")")
+  module=$("$python" -c 'import stanchion._native as native; print(native.__file__)')
+  check "exports-$name" exports_only_its_init "$module"
+  check "runpath-$name" needs_no_path "$module"
+  "$python" -m pytest -p no:cacheprovider "$@" >"$logs/python-$name.log" 2>&1
+  status=$?
+  grep -E '^(FAILED|ERROR)' "$logs/python-$name.log"
+  summary=$(tail -n 1 "$logs/python-$name.log")
+  say "$name: $summary"
+  good=$(grep -oE '[0-9]+ passed' <<<"$summary" | cut -d' ' -f1)
+  bad=$(grep -oE '[0-9]+ (failed|errors?)' <<<"$summary" | awk '{ n += $1 } END { print n + 0 }')
+  ((status != 0 && bad == 0)) && bad=1 && tail -n 20 "$logs/python-$name.log"
+  passed=$((passed + ${good:-0}))
+  failed=$((failed + bad))
+done
+for python in "${interpreters[@]}"; do
+  [[ -x ${python%python}mypy ]] && check mypy "${python%python}mypy"
+done
+check ruff "${interpreters[-1]%python}ruff" check .
+check ruff-format "${interpreters[-1]%python}ruff" format --check .
+
+echo "$passed passed, $failed failed"
+((failed == 0))
