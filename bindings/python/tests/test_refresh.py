@@ -4,9 +4,12 @@
 import asyncio
 import contextvars
 import logging
+import select
 import threading
 
 from conftest import AsyncSource, Crowd, Source, until
+
+from stanchion import _mailbox, _threads
 
 
 def test_a_thread_gets_the_stale_value_at_once_and_a_refresher_loads(clocked):
@@ -105,7 +108,20 @@ def test_a_refresher_may_call_the_library_itself(clocked):
     until(lambda: cache.get("key") == "new part")
 
 
-def test_who_reads_for_a_thread_between_its_calls_never_takes_an_answer_away_from_it(client):
+def test_who_reads_for_a_thread_never_takes_an_answer_away_from_a_call_that_has_just_begun(client):
+    cache = client.cache("c", ttl=60)
+    cache.set("key", "value")
+    host = _threads.here()
+    tag = host.begin()
+    op, now = cache._core.native.get(b"key", -1, host.queue, tag)
+    if now is None:
+        assert select.select([host.queue.fd()], [], [], 5)[0]
+        host.attended()  # the attendant, awake since before the call
+        now = _mailbox.run(host.wait(tag, op))
+    assert now.data == b'"value"'
+
+
+def test_threads_that_are_read_for_all_the_time_get_their_own_answers(client):
     cache = client.cache("c", ttl=60, soft_ttl=30)
     cache.set("key", "value")
 
