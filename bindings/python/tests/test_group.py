@@ -4,6 +4,7 @@
 import asyncio
 import contextvars
 import threading
+import traceback
 
 import pytest
 from conftest import AsyncSource, Crowd, Source, until
@@ -71,6 +72,17 @@ def test_what_it_raises_reaches_everybody_as_it_is():
     assert len(crowd.errors) == 20
     assert all(error is source.error for error in crowd.errors)
     assert _refs.count() == 0
+
+
+def test_an_exception_that_many_raise_keeps_one_traceback():
+    source = AsyncSource(error=LookupError("boom"), seconds=0.02)
+
+    async def main():
+        group = stanchion.aio.Group()
+        await asyncio.gather(*[group.do("key", source) for _ in range(500)], return_exceptions=True)
+
+    asyncio.run(main())
+    assert len(traceback.extract_tb(source.error.__traceback__)) < 20
 
 
 def test_what_is_forgotten_is_run_anew():

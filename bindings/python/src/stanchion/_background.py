@@ -36,7 +36,7 @@ class Workers:
         self._line: queue.Queue[Optional[Callable[[], None]]] = queue.Queue(bound)
         self._threads: list[threading.Thread] = []
         self._idle = threading.Semaphore(0)
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
 
     def submit(self, work: Callable[[], None]) -> bool:
         """False if the line is full."""
@@ -132,7 +132,7 @@ class Attendant(Mailbox):
 
 class _Threads:
     def __init__(self) -> None:
-        self.mutex = threading.Lock()
+        self.mutex = threading.RLock()
         self.attendant: Optional[Attendant] = None
         self.refreshers: Optional[Workers] = None
         self.callbacks: Optional[Workers] = None

@@ -27,7 +27,7 @@ def _code_of(error: BaseException) -> int:
 def _tell(error: BaseException, answer: Callable[[int, str, int], int]) -> None:
     """Answers with the exception. The load's own failure is what counts: one in telling it is not raised."""
     try:
-        _refs.share(error, lambda ref: answer(_code_of(error), text_of(error), ref))
+        _refs.share(_refs.Raised(error), lambda ref: answer(_code_of(error), text_of(error), ref))
     except Error:
         return
 

@@ -68,6 +68,16 @@ class LoopHost(Mailbox):
                 discard(future.result())
             raise
 
+    def _keep(self, tag: int, event: _native.Event) -> None:
+        # The task that has its VALUE runs before what is scheduled now; if it then expects nothing, it is gone.
+        super()._keep(tag, event)
+        self.loop.call_soon(self._drop, tag)
+
+    def _drop(self, tag: int) -> None:
+        event = self._unexpected.pop(tag, None)
+        if event is not None:
+            discard(event)
+
     async def load(self, duty: Duty, loader: Callable[[], object], tag: int) -> object:
         task = self._start(self._run(duty, loader), copy_context())
 
@@ -123,7 +133,7 @@ class LoopHost(Mailbox):
 
 class _Known:
     def __init__(self) -> None:
-        self.mutex = threading.Lock()
+        self.mutex = threading.RLock()
         self.hosts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[LoopHost]] = (
             weakref.WeakKeyDictionary()
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
@@ -83,6 +84,8 @@ class Mailbox(ABC):
         self.handlers: dict[int, Callable[[_native.Event], None]] = {}  # by tag: REVOKED, LOCK_LOST, NOTICE
         self._refreshes: dict[int, Refresh] = {}  # by tag, oldest first
         self._unexpected: dict[int, _native.Event] = {}  # a REFRESH that was read before its caller went on
+        # Guards both: the attendant reads while a thread goes on. Re-entrant, for signal handlers and finalizers.
+        self._mutex = threading.RLock()
         when_gone(self, _end, self.queue, _fork.generation)
 
     def begin(self) -> int:
@@ -106,30 +109,31 @@ class Mailbox(ABC):
 
     def expect_refresh(self, tag: int, refresh: Refresh) -> None:
         """A REFRESH may follow the VALUE of this tag."""
-        event = self._unexpected.pop(tag, None)
-        if event is not None:
-            self._refresh(event, refresh)
-            return
         waiting = self._refreshes
         now = time.monotonic()
-        for oldest in list(itertools.islice(waiting, 2)):
-            if waiting[oldest].until < now or len(waiting) > _REFRESHES:
-                waiting.pop(oldest, None)
-        waiting[tag] = refresh
-        self.attend()
+        with self._mutex:
+            event = self._unexpected.pop(tag, None)
+            if event is None:
+                for oldest, kept in list(itertools.islice(waiting.items(), 2)):
+                    if kept.until < now or len(waiting) > _REFRESHES:
+                        waiting.pop(oldest, None)
+                waiting[tag] = refresh
+        if event is None:
+            self.attend()
+        else:
+            self._refresh(event, refresh)
 
     def dispatch(self, event: _native.Event) -> None:
         """For an event that no call is waiting for. Never raises."""
         try:
             tag = event.tag
             if event.kind == _native.REFRESH:
-                refresh = self._refreshes.pop(tag, None)
-                if refresh is not None:
-                    self._refresh(event, refresh)
-                    return
-                if len(self._unexpected) > 100:
-                    self._unexpected.pop(next(iter(self._unexpected)))
-                self._unexpected[tag] = event
+                with self._mutex:
+                    refresh = self._refreshes.pop(tag, None)
+                    if refresh is None:
+                        self._keep(tag, event)
+                        return
+                self._refresh(event, refresh)
                 return
             handler = self.handlers.get(tag)
             if handler is not None:
@@ -137,6 +141,12 @@ class Mailbox(ABC):
             discard(event)
         except Exception:
             log.exception("stanchion: an event could not be handled")
+
+    def _keep(self, tag: int, event: _native.Event) -> None:
+        """Keeps a REFRESH whose caller has not gone on yet; one that never will is dropped when others come."""
+        if len(self._unexpected) >= 16:
+            discard(self._unexpected.pop(next(iter(self._unexpected))))
+        self._unexpected[tag] = event
 
     def _refresh(self, event: _native.Event, refresh: Refresh) -> None:
         lease = event.take_lease()
@@ -161,8 +171,8 @@ def failure_of(event: _native.Event) -> BaseException:
     """The exception of an ERROR event: the leader's very own, if it was raised in this process."""
     if event.host_ref:
         what = _refs.take(event.host_ref)
-        if isinstance(what, BaseException) and _native.STATUSES.get(event.status) != "closed":
-            return what
+        if isinstance(what, _refs.Raised) and _native.STATUSES.get(event.status) != "closed":
+            return what.again()
     error = event.error()
     return error if error is not None else RuntimeError(f"an event of kind {event.kind} was not expected")
 

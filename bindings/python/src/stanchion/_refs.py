@@ -26,10 +26,22 @@ class _Entry:
         self.told = False
 
 
+class Raised:
+    """An exception to be raised by many: each begins with the traceback that its load left, so it does not grow."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+        self._traceback = error.__traceback__
+
+    def again(self) -> BaseException:
+        """The exception, to be raised once more."""
+        return self._error.with_traceback(self._traceback)
+
+
 class _Table:
     def __init__(self) -> None:
         self.entries: dict[int, _Entry] = {}
-        self.mutex = threading.Lock()
+        self.mutex = threading.RLock()  # a finalizer may come here in the middle
 
 
 _table = _Table()
