@@ -14,6 +14,7 @@
 #   sim      release build; 10,000 seeds of the simulator; the benchmarks, shortly; the stampede as in the demo
 #   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
 #   format   clang-format changes nothing
+#   python   the Python package on the oldest and the newest Python that is here; mypy, ruff
 #
 # Everything a step prints goes to build/logs/<stage>-<step>.log; the end of it is shown when the step fails.
 
@@ -24,14 +25,14 @@ stages=()
 for word in "$@"; do
   case $word in
     --quick) stages+=(dev) ;;
-    dev | live | asan | tsan | sim | clang | format) stages+=("$word") ;;
+    dev | live | asan | tsan | sim | clang | format | python) stages+=("$word") ;;
     *)
-      sed -n '4,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+      sed -n '4,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
       exit 2
       ;;
   esac
 done
-((${#stages[@]})) || stages=(dev live asan tsan sim clang format)
+((${#stages[@]})) || stages=(dev live asan tsan sim clang format python)
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -219,6 +220,8 @@ stage_format() {
   single format clang-format 120 bash "$root/packaging/format.sh" --check
 }
 
+stage_python() { counted python package 900 bash "$root/packaging/python.sh"; }
+
 # Each script of tests/conformance is a test of its own.
 conformance() {  # PRESET
   counted "$stage" conformance 300 "$root/build/$1/tests/conformance/conformance_c" "$root/tests/conformance"
@@ -274,7 +277,7 @@ stage=install
 failed=0
 install_packages "${packages[@]}" || failed=1
 bash "$root/packaging/bootstrap_hiredis.sh" || failed=1
-if [[ " ${stages[*]} " =~ \ (live|tsan|sim)\  ]]; then
+if [[ " ${stages[*]} " =~ \ (live|tsan|sim|python)\  ]]; then
   find_servers || failed=1
 fi
 if [[ " ${stages[*]} " == *" live "* ]]; then

@@ -282,6 +282,15 @@ def tests_do_not_sleep(tree):
             yield file.path, line_of(file.code, match.start()), "turn a virtual clock instead of sleeping"
 
 
+UNSAFE_GIL = re.compile(r"\bgil_scoped_\w+|\bcall_guard\b|\bstatic\s+(?:const\s+)?py::")
+
+
+def gil_by_hand(tree):
+    for file in tree.sources("bindings/python/"):
+        for match in UNSAFE_GIL.finditer(file.code):
+            yield file.path, line_of(file.code, match.start()), f"{match.group()}: see bindings/python/native/support.hpp"
+
+
 # --- Paper -------------------------------------------------------------------------------------------------
 
 def door_signs(tree):
@@ -357,6 +366,7 @@ RULES = [
     ("core/protocol is pure", protocol_is_pure),
     ("every exception in the table of permits is needed", permits_are_needed),
     ("unit tests and the simulator turn a virtual clock, they never sleep", tests_do_not_sleep),
+    ("Python's GIL is given up by hand, and no Python object outlives its interpreter", gil_by_hand),
     ("every folder has its door sign", door_signs),
     ("links between documents lead somewhere", links_lead_somewhere),
     ("the top level is the agreed one", top_level),

@@ -95,6 +95,8 @@ BREACHES = [
     ("permits_are_needed", "core/engine/park.cpp", MIT + "#include <poll.h>\n"),
     ("os_only_in_io", "core/engine/park.cpp", MIT + "int park(pollfd* p) { return ::poll(p, 1, -1) + ::read(0, p, 1); }\n"),
     ("tests_do_not_sleep", "tests/unit/a.cpp", MIT + "void f() { std::this_thread::sleep_for(1s); }\n"),
+    *[("gil_by_hand", "bindings/python/native/a.cpp", MIT + f"{line}\n") for line in (
+        "py::gil_scoped_release released;", "m.def(f, py::call_guard<guard>());", "static py::object type;")],
     ("door_signs", "core/io/README.md", None),
     ("door_signs", "core/README.md", None),
     ("door_signs", "tests/unit/README.md", "# unit\n"),
