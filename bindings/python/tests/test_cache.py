@@ -285,6 +285,13 @@ def test_a_fallback_never_hides_a_loaders_failure(client):
             cache.get_or_load("key", Source(error=error, seconds=0), fallback="fallback")
 
 
+def test_a_fallback_never_hides_the_failure_of_a_load_that_was_joined(client):
+    cache = client.cache("c", ttl=60, error_ttl=0)
+    source = Source(error=stanchion.Timeout("of the loader itself"), seconds=0.2)
+    crowd = Crowd(5, lambda: cache.get_or_load("key", source, fallback="fallback")).join()
+    assert crowd.errors == [source.error] * 5
+
+
 def test_a_policy_can_be_another_for_some_calls(clocked):
     cache = clocked.cache("c", ttl=60, jitter=0)
     cache.with_policy(ttl="1h").set("key", "value")

@@ -2,6 +2,7 @@
 """Locks, for threads and tasks."""
 
 import asyncio
+import select
 import threading
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from conftest import Crowd, until
 
 import stanchion
+from stanchion import _loops
 
 
 def test_with_takes_and_gives_back(client):
@@ -249,3 +251,35 @@ def test_a_lock_needs_a_ttl_and_knows_its_options(client):
         client.lock("report", ttl=30, maxhold=5)
     with pytest.raises(stanchion.InvalidArgument):
         client.lock("report", ttl=-1)
+
+
+def test_a_cancelled_acquire_is_told_to_the_library_at_once(client):
+    async def main():
+        async with client.aio.lock("report", ttl=30):
+            waiting = asyncio.create_task(client.aio.lock("report", ttl=30).acquire())
+            await asyncio.sleep(0.02)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            for _ in range(200):
+                if client.stats()["cancelled"]:
+                    return
+                await asyncio.sleep(0.01)
+            raise AssertionError("it was not")
+
+    asyncio.run(main())
+
+
+def test_a_lock_that_comes_together_with_the_cancellation_is_given_back(client):
+    async def main():
+        host = _loops.here()
+        task = asyncio.create_task(client.aio.lock("report", ttl=30).acquire())
+        await asyncio.sleep(0)
+        assert select.select([host.queue.fd()], [], [], 5)[0]
+        host._ready()  # the answer is the task's,
+        task.cancel()  # and the task does not get it any more
+        caught = await asyncio.gather(task, return_exceptions=True)
+        assert isinstance(caught[0], asyncio.CancelledError)
+        async with client.aio.lock("report", ttl=30, wait=5):
+            pass
+
+    asyncio.run(main())

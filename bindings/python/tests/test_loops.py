@@ -2,6 +2,7 @@
 """Any number of event loops, one after another and at one time; uvloop; loops that end badly."""
 
 import asyncio
+import contextvars
 import gc
 import os
 import threading
@@ -10,6 +11,7 @@ import pytest
 from conftest import AsyncSource, Crowd
 
 import stanchion
+from stanchion import _loops
 
 
 def descriptors():
@@ -136,3 +138,18 @@ def test_closing_a_client_answers_whoever_waits(client):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(main())
+
+
+def test_what_runs_in_the_background_of_a_loop_has_the_context_it_was_given():
+    variable = contextvars.ContextVar("variable", default="none")
+    context = contextvars.copy_context()
+    context.run(variable.set, "caller")
+
+    async def read():
+        await asyncio.sleep(0)
+        return variable.get()
+
+    async def main():
+        return await _loops.here()._start(read(), context)
+
+    assert asyncio.run(main()) == "caller"

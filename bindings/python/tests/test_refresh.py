@@ -69,6 +69,35 @@ def test_a_task_gets_the_stale_value_at_once_and_another_task_loads(clocked):
     asyncio.run(main())
 
 
+def test_a_refresh_runs_in_the_context_of_the_call_that_asked_for_it(client):
+    variable = contextvars.ContextVar("variable", default="none")
+    cache = client.cache("c", ttl=60)
+
+    def stale(key):
+        cache.set(key, "old")
+        cache.invalidate(key, stale=True)
+
+    stale("sync")
+    contextvars.copy_context().run(lambda: (variable.set("caller"), cache.get_or_load("sync", variable.get)))
+    until(lambda: cache.get("sync") == "caller")
+
+    async def call(value):
+        variable.set(value)
+        return await cache.aio.get_or_load("aio", variable.get)
+
+    async def main():
+        await cache.aio.get("aio")
+        stale("aio")
+        assert await asyncio.create_task(call("caller")) == "old"
+        for _ in range(500):
+            if await cache.aio.get("aio") == "caller":
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("it was not refreshed there")
+
+    asyncio.run(main())
+
+
 def test_a_failed_refresh_is_logged_once_and_the_value_stays(clocked, caplog):
     cache = clocked.cache("c", ttl=60, soft_ttl=30, jitter=0, early=0)
     cache.set("key", "old")
