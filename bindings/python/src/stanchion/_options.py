@@ -19,6 +19,7 @@ class ClientOptions(TypedDict, total=False):
     prefix: str
     command_timeout: Duration
     connect_timeout: Duration
+    close_at_exit: Duration
     max_loads_down: int
     max_waiters: int
     tls_ca_file: str
@@ -66,6 +67,7 @@ _SECONDS = frozenset(
     (
         "command_timeout",
         "connect_timeout",
+        "close_at_exit",
         "ttl",
         "soft_ttl",
         "absent_ttl",
