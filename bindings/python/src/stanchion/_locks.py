@@ -22,14 +22,17 @@ async def acquire(
     wait_ms: int,
     loss_queue: Optional[_native.Queue],
     loss_tag: int,
-) -> Optional[_native.Lock]:
-    """The lock; None if somebody else holds it."""
+) -> _native.Lock:
+    """The lock. Raises `LockTimeout` if somebody else holds it."""
     tag = host.begin()
     op = policy.acquire(client.native, name, wait_ms, _scope.within(), host.queue, tag, loss_queue, loss_tag)
     event = await host.wait(tag, op)
     lock = event.take_lock()
-    if lock is None and event.status != _native.BUSY:
-        raise failure_of(event)
+    if lock is None:
+        error = failure_of(event)
+        if event.status == _native.BUSY:
+            raise LockTimeout(str(error), code="busy", key=name)
+        raise error
     return lock
 
 
@@ -137,13 +140,6 @@ class LockBase:
     def _free_to_take(self) -> None:
         if self._native is not None and self._native.state() == _native.LOCK_HELD:
             raise RuntimeError(f"this lock object holds {self.name!r} already: locks are not re-entrant")
-
-    def _got(self, lock: Optional[_native.Lock]) -> None:
-        if lock is None:
-            raise LockTimeout(
-                f"the lock {self.name!r} was not to be had: somebody else holds it", code="busy", key=self._key
-            )
-        self._native = lock
 
     def _release_failed(self, error: Exception, body: Optional[BaseException]) -> None:
         """After a body: what may be raised of a failed release. Never anything in place of the body's own error."""

@@ -13,7 +13,7 @@ from ._cached import CachedCoroutine, CachedFunction, P, R, Template, is_corouti
 from ._codecs import CodecLike
 from ._core import CacheCore, ClientCore, GroupCore
 from ._durations import Duration, deadline_ms, slot_ms, to_ms
-from ._errors import Error
+from ._errors import Error, LockTimeout
 from ._keys import KeyMaker
 from ._mailbox import done, run
 from ._threads import here
@@ -108,7 +108,11 @@ class Client:
         Use it as a context manager, or `release` it. Options as of `lock`. Since 0.1.
         """
         lock = Lock(self._core, name, {"ttl": ttl, **options}, on_lost)
-        return lock if lock._take(0) else None
+        try:
+            lock._take(0)
+        except LockTimeout:
+            return None
+        return lock
 
     def inspect_lock(self, name: Key = "", *, key: Key = "") -> Optional[dict[str, Any]]:
         """What stands in a lock's key, by its name or by the store's key itself; None if it is free. Blocks.
@@ -346,8 +350,7 @@ class Lock(_locks.LockBase):
 
     def acquire(self) -> None:
         """Takes it, or raises: `LockTimeout` if somebody else holds it, `Uncertain`, `Unavailable`, ... Blocks."""
-        if not self._take(_native.DEFAULT):
-            self._got(None)
+        self._take(_native.DEFAULT)
 
     def release(self) -> None:
         """Gives it back. Raises `LockLost` if it was not held any more, `Uncertain` if nobody knows. Blocks."""
@@ -370,7 +373,7 @@ class Lock(_locks.LockBase):
             left -= 50 if left > 0 else 0
         return lock.wait_lost(left)
 
-    def _take(self, wait_ms: int) -> bool:
+    def _take(self, wait_ms: int) -> None:
         self._free_to_take()
         self._entered = False
         loss_queue = None
@@ -379,17 +382,12 @@ class Lock(_locks.LockBase):
             attendant.handlers[self._loss_tag] = functools.partial(_tell_loss, self._on_lost)
             loss_queue = attendant.queue
         try:
-            lock = run(
+            self._native = run(
                 _locks.acquire(here(), self._client, self._key, self._policy, wait_ms, loss_queue, self._loss_tag)
             )
         except BaseException:
             self._unwatch()
             raise
-        if lock is None:
-            self._unwatch()
-            return False
-        self._got(lock)
-        return True
 
     def _unwatch(self) -> None:
         if self._on_lost is not None:

@@ -21,7 +21,7 @@ from ._cached import CachedCoroutine, P, R, Template
 from ._codecs import CodecLike
 from ._core import CacheCore, ClientCore, GroupCore
 from ._durations import Duration, deadline_ms, slot_ms, to_ms
-from ._errors import Error
+from ._errors import Error, LockTimeout
 from ._keys import KeyMaker
 from ._loops import LoopHost, here
 from ._mailbox import done, log, when_gone
@@ -103,7 +103,11 @@ class Client:
     ) -> Optional[Lock]:
         """As `stanchion.Client.try_lock`. Since 0.1."""
         lock = Lock(self._core, name, {"ttl": ttl, **options}, on_lost, cancel_on_loss)
-        return lock if await lock._take(0) else None
+        try:
+            await lock._take(0)
+        except LockTimeout:
+            return None
+        return lock
 
     async def inspect_lock(self, name: Key = "", *, key: Key = "") -> Optional[dict[str, Any]]:
         """As `stanchion.Client.inspect_lock`. Since 0.1."""
@@ -351,8 +355,7 @@ class Lock(_locks.LockBase):
 
     async def acquire(self) -> None:
         """Takes it, or raises: `LockTimeout` if somebody else holds it, `Uncertain`, `Unavailable`, ..."""
-        if not await self._take(_native.DEFAULT):
-            self._got(None)
+        await self._take(_native.DEFAULT)
 
     async def release(self) -> None:
         """Gives it back. Raises `LockLost` if it was not held any more, `Uncertain` if nobody knows."""
@@ -385,24 +388,19 @@ class Lock(_locks.LockBase):
         if self._ended is not None:
             self._ended.set()
 
-    async def _take(self, wait_ms: int) -> bool:
+    async def _take(self, wait_ms: int) -> None:
         self._free_to_take()
         self._entered = False
         host = here()
         self._ended = asyncio.Event()
         self._watch(host)
         try:
-            lock = await _locks.acquire(
+            self._native = await _locks.acquire(
                 host, self._client, self._key, self._policy, wait_ms, host.queue, self._loss_tag
             )
         except BaseException:
             host.handlers.pop(self._loss_tag, None)
             raise
-        if lock is None:
-            host.handlers.pop(self._loss_tag, None)
-            return False
-        self._got(lock)
-        return True
 
     def _watch(self, host: LoopHost) -> None:
         """Hears of a loss, without being kept by that: a lock that the program forgets is released."""
