@@ -19,7 +19,7 @@ using steady = std::chrono::steady_clock;
 
 constexpr int round_trips = 5;
 constexpr auto probe_lock = R"({"ttl": "5s", "wait": "0s", "renew": false})";
-constexpr auto probe_wait = R"({"ttl": "5s", "wait": "150ms"})";
+constexpr auto probe_wait = R"({"ttl": "5s", "wait": "500ms"})";
 constexpr auto probe_cache = R"({"ttl": "5s"})";
 
 double ms_since(steady::time_point began) {
@@ -31,6 +31,13 @@ std::string in_ms(double ms) {
     std::string digits = std::to_string(micros % 1'000);
     digits.insert(0, 3 - digits.size(), '0');
     return std::to_string(micros / 1'000) + "." + digits.substr(0, micros < 10'000 ? 2 : 1) + " ms";
+}
+
+event_handle ready(session& store) {
+    return store.ask("", [&](stn_queue* q, std::uint64_t tag, std::uint64_t* op, stn_error** e) {
+        *op = 0;
+        return stn_client_ready(store.client(), STN_DEFAULT_MS, q, tag, e);
+    });
 }
 
 // Does what locks and caches do, with keys of its own, and keeps what the store says to it.
@@ -100,6 +107,7 @@ class probe {
         session other(given_, store_.from_outside());
         other.keep_notices();
         try {
+            static_cast<void>(ready(other));
             static_cast<void>(
                 other.ask("waiting for a lock", [&](stn_queue* q, std::uint64_t tag, std::uint64_t* op, stn_error** e) {
                     return stn_lock_acquire(other.client(), name_.data(), name_.size(), probe_wait, nullptr,
@@ -139,10 +147,7 @@ class probe {
 ending ping(const options& given, const signals& outside) {
     const auto began = steady::now();
     session store(given, outside);
-    const auto ready = store.ask("", [&](stn_queue* q, std::uint64_t tag, std::uint64_t* op, stn_error** e) {
-        *op = 0;
-        return stn_client_ready(store.client(), STN_DEFAULT_MS, q, tag, e);
-    });
+    const auto answered = ready(store);
     const double connected_ms = ms_since(began);
 
     store.keep_notices();
@@ -153,7 +158,7 @@ ending ping(const options& given, const signals& outside) {
     tried.keep(store);
 
     std::size_t n = 0;
-    const auto* told = static_cast<const char*>(stn_event_bytes(ready.get(), &n));
+    const auto* told = static_cast<const char*>(stn_event_bytes(answered.get(), &n));
     const auto server = nlohmann::json::parse(std::string_view(told, n), nullptr, false);
     const auto said = [&](const char* what) { return server.is_object() ? server.value(what, "") : std::string(); };
 
