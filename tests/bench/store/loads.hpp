@@ -7,6 +7,13 @@
 
 namespace stn::bench {
 
+inline std::string key_of(int n) {
+    return "user:" + std::to_string(100'000 + n);
+}
+inline std::string store_key_of(int n) {
+    return "stn:v:bench:{" + key_of(n) + "}";
+}
+
 // Each returns GETs a second of the same small value, for about `ms`.
 
 // The floor: hiredis alone, blocking, a connection for each thread.

@@ -17,9 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include <sched.h>
-#include <unistd.h>
-
 #include "loads.hpp"
 #include "support/live_server.hpp"
 #include "timed.hpp"
@@ -27,6 +24,8 @@
 namespace {
 
 using stn::bench::give_up;
+using stn::bench::median;
+using stn::bench::place;
 
 struct choice {
     int rounds = 5;
@@ -57,19 +56,6 @@ choice read(int argc, char** argv) {
     }
     if (c.rounds < 1 || c.ms < 1) give_up("--rounds and --ms are positive numbers");
     return c;
-}
-
-void place(pid_t who, bool pinned) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    const long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
-    for (int i = 0; i < (pinned ? 1 : cpus); ++i) CPU_SET(static_cast<std::size_t>(i), &set);
-    if (::sched_setaffinity(who, sizeof set, &set) != 0) std::perror("sched_setaffinity");
-}
-
-double median(std::vector<double> v) {
-    std::ranges::sort(v);
-    return v[v.size() / 2];
 }
 
 // What redis-benchmark says of GETs with these clients and pipeline.

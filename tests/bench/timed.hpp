@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <thread>
 #include <vector>
+
+#include <sched.h>
+#include <unistd.h>
 
 namespace stn::bench {
 
 [[noreturn]] inline void give_up(const char* why) {
-    std::fprintf(stderr, "bench_store: %s\n", why);
+    std::fprintf(stderr, "%s\n", why);
     std::exit(1);
 }
 
-inline std::string key_of(int n) {
-    return "user:" + std::to_string(100'000 + n);
+// Binds a process and the threads it will make to one CPU, or lets the kernel place them.
+inline void place(pid_t who, bool pinned) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    const long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
+    for (int i = 0; i < (pinned ? 1 : cpus); ++i) CPU_SET(static_cast<std::size_t>(i), &set);
+    if (::sched_setaffinity(who, sizeof set, &set) != 0) std::perror("sched_setaffinity");
 }
-inline std::string store_key_of(int n) {
-    return "stn:v:bench:{" + key_of(n) + "}";
+
+inline double median(std::vector<double> v) {
+    std::ranges::sort(v);
+    return v[v.size() / 2];
 }
 
 // Operations a second of `threads` threads, each of which counts its own until it is told to stop.
