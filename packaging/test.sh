@@ -205,6 +205,7 @@ stage_sim() {
   suite release sim 360 --seeds 10000
   single sim bench 120 "$root/build/release/tests/bench/bench" --benchmark_min_time=0.01 --benchmark_repetitions=1
   single sim bench_store 120 "$root/build/release/tests/bench/bench_store" --rounds 1 --ms 50
+  single sim bench_locks 120 "$root/build/release/tests/bench/bench_locks" --rounds 1 --ms 50 --contest-ms 200
   if [[ -d $root/examples/stampede ]]; then
     single sim demo 300 bash "$root/packaging/demo.sh"
   fi

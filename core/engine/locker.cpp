@@ -14,8 +14,9 @@ namespace stn {
 
 namespace {
 
-constexpr std::size_t most_wanted = 1'024;
-constexpr mono_ms wanted_for_ms = 1'000; // after somebody else was seen to hold it
+constexpr std::size_t most_rivals = 1'024;  // keys
+constexpr std::size_t most_endless = 1'024; // keys
+constexpr mono_ms rivals_for_ms = 1'000;    // since the key was last wanted here
 
 } // namespace
 
@@ -25,15 +26,17 @@ lock_run::lock_run(client_core& core, request r, std::uint64_t no)
       no_(no),
       machine_(core.make_lock(what_.setup)) {}
 
-void lock_run::ask(mono_ms not_before, double contention, mono_ms now) {
+void lock_run::ask(mono_ms not_before, double turn, int seen, mono_ms now) {
     asked_ = true;
     forget_edge();
-    what_.setup.contention = contention;
+    what_.setup.turn = turn;
+    what_.setup.seen = seen;
     machine_ = core_.make_lock(what_.setup); // it knows now what it is up against
     lock_input in;
     in.what = lock_input::kind::start;
     in.until = what_.deadline;
-    in.at = not_before;
+    // Neither a try nor a short wait is spent on letting others go first.
+    if (!what_.once) in.at = std::min(not_before, now + (std::max(now, what_.deadline) - now) / 2);
     in.once = what_.once;
     feed(std::move(in), now);
 }
@@ -79,7 +82,7 @@ void lock_run::pump(mono_ms now) {
     while (machine_->poll(out)) perform(out, now);
     pumping_ = false;
     // A waiter subscribes, and then looks once more: `subscribed` is told as a new connection.
-    if (machine_->waits() && machine_->releases_seen() > 0) core_.commands.listen(core_.settings.prefix, now);
+    if (machine_->waits() && machine_->contended()) core_.commands.listen(core_.settings.prefix, now);
     const bool rests = !done_ && machine_->safe_until() != 0 && renewers_.empty();
     if (rests != std::exchange(resting_, rests)) core_.locks.note_rest(rests);
     arm(now);
@@ -122,7 +125,6 @@ void lock_run::grant(std::int64_t fence, mono_ms now) {
     granted_ = true;
     mine_ = machine_->mine();
     core_.locks.endless_.erase(what_.setup.key);
-    if (const int n = machine_->releases_seen(); n > 0) core_.locks.saw_releases(n);
     auto who = core_.flights->take_all(what_.flight);
     if (who.empty()) { // its caller has just gone
         lock_input in;
@@ -256,7 +258,7 @@ void locker::begin(lock_run::request r, mono_ms now) {
     } else if (!l.front) {
         l.behind.push_back(run);
         ++waiting_;
-        advance(key, l, courtesy(key, now), now);
+        advance(key, l, now);
     } else if (run->what_.once) {
         run->give_up(fail(status::busy, "the lock is held, or waited for, in this process", run->name()), now);
     } else if (waiting_ >= core_.settings.max_waiters) {
@@ -293,10 +295,21 @@ void locker::look_round(mono_ms now) {
 void locker::on_message(std::string_view payload, mono_ms now) {
     const auto news = decode_wake(payload);
     if (!news || news->kind != wake_kind::released) return;
-    const auto it = lines_.find(std::string(news->key));
-    if (it == lines_.end() || !it->second.front) return;
-    const auto front = it->second.front;
-    front->feed(lock_input::kind::message, now);
+    const std::string key(news->key);
+    const auto it = lines_.find(key);
+    const auto front = it == lines_.end() ? nullptr : it->second.front;
+    const bool waits = front && front->machine_->waits();
+    const auto known = rivals_.find(key);
+    rivals* const r = known != rivals_.end() ? &known->second : waits ? meet_rivals(key, now) : nullptr;
+    if (r != nullptr) {
+        if (r->mine == news->replaced) return;
+        if (const auto seen = waited_through(*news)) r->turn = schedule::lock_turn(r->turn, *seen);
+    }
+    if (!waits) return;
+    lock_input in;
+    in.what = lock_input::kind::message;
+    if (r != nullptr) in.turn = r->believed();
+    front->feed(std::move(in), now);
 }
 
 void locker::on_connection(mono_ms now) {
@@ -336,45 +349,68 @@ void locker::settle(const std::shared_ptr<lock_run>& run, mono_ms now) {
     if (it != lines_.end() && it->second.front == run && (run->machine_->gone() || run->done_)) {
         line& l = it->second;
         l.front.reset();
-        mono_ms not_before = now;
-        const bool contended = run->granted_ && run->machine_->releases_seen() > 0;
-        if (run->granted_ && !l.behind.empty() && ++l.turns % schedule::lock_turns == 0) {
-            not_before = now + schedule::lock_courtesy_ms;
-        }
-        note_wanted(key, run->granted_, contended, now);
-        advance(key, l, not_before, now);
+        if (run->granted_) ++l.turns;
+        note_end(*run, now);
+        advance(key, l, now);
     }
     if (run->done_) forget(run);
 }
 
 // True: that is news. It is told again when the lock could be had meanwhile.
 bool locker::note_endless(const std::string& key) {
-    if (endless_.size() >= most_wanted) endless_.clear();
+    if (endless_.size() >= most_endless) endless_.clear();
     return endless_.insert(key).second;
 }
 
-void locker::note_wanted(const std::string& key, bool held, bool contended, mono_ms now) {
-    const auto it = wanted_.find(key);
-    if (contended) {
-        if (wanted_.size() > most_wanted) std::erase_if(wanted_, [&](const auto& w) { return w.second.until <= now; });
-        wanted_[key] = {now + wanted_for_ms, now};
-    } else if (held && it != wanted_.end()) {
-        it->second.given = now;
+double locker::rivals::believed() const noexcept {
+    return vain < schedule::lock_vain_turns ? std::max(turn, schedule::lock_turn_least) : turn;
+}
+
+// Null: there is no room.
+locker::rivals* locker::meet_rivals(const std::string& key, mono_ms now) {
+    const auto it = rivals_.find(key);
+    if (it != rivals_.end()) return &it->second;
+    if (rivals_.size() >= most_rivals) {
+        std::erase_if(rivals_, [&](const auto& r) { return r.second.at + rivals_for_ms <= now; });
+    }
+    if (rivals_.size() >= most_rivals) return nullptr;
+    rivals& met = rivals_[key];
+    met.at = now;
+    return &met;
+}
+
+// A front has given the lock back, or has given up.
+void locker::note_end(const lock_run& run, mono_ms now) {
+    const std::string& key = run.what_.setup.key;
+    const bool contended = run.machine_->contended();
+    const auto it = rivals_.find(key);
+    rivals* const r = it != rivals_.end() ? &it->second : contended ? meet_rivals(key, now) : nullptr;
+    if (r == nullptr) return;
+    r->at = now;
+    if (contended) r->vain = 0;
+    if (!run.granted_) {
+        r->seen = run.machine_->releases_seen();
+        return;
+    }
+    r->turn = schedule::lock_turn(r->turn, run.machine_->releases_seen());
+    r->seen = 0;
+    r->given = now;
+    r->mine = run.mine_;
+    if (!contended && ++r->vain >= schedule::lock_vain_turns && schedule::lock_try_after(0, r->turn) == 0) {
+        rivals_.erase(key);
     }
 }
 
-mono_ms locker::courtesy(const std::string& key, mono_ms now) {
-    const auto it = wanted_.find(key);
-    if (it == wanted_.end()) return now;
-    if (it->second.until <= now) {
-        wanted_.erase(it);
-        return now;
-    }
-    return std::max(now, it->second.given + schedule::lock_courtesy_ms);
+const locker::rivals* locker::rivals_of(const std::string& key, mono_ms now) {
+    const auto it = rivals_.find(key);
+    if (it == rivals_.end()) return nullptr;
+    if (it->second.at + rivals_for_ms > now) return &it->second;
+    rivals_.erase(it);
+    return nullptr;
 }
 
 // The next of the line becomes its front.
-void locker::advance(const std::string& key, line& l, mono_ms not_before, mono_ms now) {
+void locker::advance(const std::string& key, line& l, mono_ms now) {
     if (l.behind.empty()) {
         if (!l.front) lines_.erase(std::string(key));
         return;
@@ -391,7 +427,13 @@ void locker::advance(const std::string& key, line& l, mono_ms not_before, mono_m
         other->give_up(fail(status::would_deadlock, "this call would wait for the load that makes it", other->name()),
                        now);
     }
-    next->ask(not_before, contention_, now);
+    if (const rivals* const r = rivals_of(key, now)) {
+        const double turn = r->believed();
+        next->ask(r->given + schedule::lock_try_after(r->seen, turn), turn, r->seen, now);
+    } else {
+        const bool too_often = l.turns > 0 && l.turns % schedule::lock_turns == 0;
+        next->ask(too_often ? now + schedule::lock_step_ms : now, 0, 0, now);
+    }
 }
 
 void locker::leave_line(const std::shared_ptr<lock_run>& run) {

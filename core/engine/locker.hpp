@@ -27,8 +27,8 @@
 // given up) is sent before its successor's first acquire, on the same connection. So a hand-over inside the
 // process takes one round trip, and the lock is as free as it can be when the next one asks.
 //
-// Between processes: a client that has had `lock_turns` hand-overs in a row, or that had to wait for a lock itself,
-// comes back for it a few milliseconds later than it could, so that others find it free.
+// Between processes: see schedule::lock_try_after. What is known of the others who want a key is kept for a second after
+// it was last wanted here. A client that knows of nobody lets others go first after `lock_turns` hand-overs in a row.
 //
 // Everything is under the turn lock, but for what is said to be const.
 namespace stn {
@@ -70,7 +70,7 @@ class lock_run final : public reply_sink, public timer, public std::enable_share
 
   private:
     friend class locker;
-    void ask(mono_ms not_before, double contention, mono_ms now);
+    void ask(mono_ms not_before, double turn, int seen, mono_ms now);
     void feed(lock_input in, mono_ms now);
     void feed(lock_input::kind what, mono_ms now);
     void give_up(error why, mono_ms now); // before it has asked
@@ -134,14 +134,12 @@ class locker {
 
     // After something has happened to `run`: its line moves on, and what is done is forgotten.
     void settle(const std::shared_ptr<lock_run>& run, mono_ms now);
-    void advance(const std::string& key, line& l, mono_ms not_before, mono_ms now);
+    void advance(const std::string& key, line& l, mono_ms now);
     void leave_line(const std::shared_ptr<lock_run>& run);
     void forget(const std::shared_ptr<lock_run>& run);
-    void saw_releases(int n) noexcept { contention_ = std::max<double>(n, contention_ * 0.9); }
     void note_rest(bool rests) noexcept { resting_ += rests ? std::size_t{1} : static_cast<std::size_t>(-1); }
     [[nodiscard]] bool note_endless(const std::string& key);
-    void note_wanted(const std::string& key, bool held, bool contended, mono_ms now);
-    [[nodiscard]] mono_ms courtesy(const std::string& key, mono_ms now);
+    void note_end(const lock_run& run, mono_ms now);
     [[nodiscard]] std::vector<std::shared_ptr<lock_run>> all() const;
 
     client_core& core_;
@@ -149,15 +147,22 @@ class locker {
     std::map<std::uint64_t, std::shared_ptr<lock_run>> runs_;    // by age
     std::unordered_map<std::uint64_t, std::uint64_t> by_flight_; // of those whose caller still waits
     lines lines_;
-    struct wanted {
-        mono_ms until = 0; // others have wanted it lately
+    // Others who want a key, too.
+    struct rivals {
+        double turn = 0;   // see schedule::lock_turn
+        int vain = 0;      // locks since they were seen last
+        int seen = 0;      // releases since it was held here
+        mono_ms at = 0;    // when it was last wanted here
         mono_ms given = 0; // when it was given back here
+        token mine;        // under which it was held here last: one's own release is no news
+        [[nodiscard]] double believed() const noexcept;
     };
-    std::unordered_map<std::string, wanted> wanted_; // keys that other processes want, too
-    std::unordered_set<std::string> endless_;        // keys that were told to have no TTL
-    std::size_t waiting_ = 0;                        // in all lines, behind their fronts
+    rivals* meet_rivals(const std::string& key, mono_ms now);
+    [[nodiscard]] const rivals* rivals_of(const std::string& key, mono_ms now);
+    std::unordered_map<std::string, rivals> rivals_;
+    std::unordered_set<std::string> endless_; // keys that were told to have no TTL
+    std::size_t waiting_ = 0;                 // in all lines, behind their fronts
     std::size_t resting_ = 0;
-    double contention_ = 0;
 };
 
 } // namespace stn

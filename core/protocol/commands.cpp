@@ -160,6 +160,10 @@ command release_command(std::string_view key, const token& mine, std::string_vie
     return script(script_id::release, key, std::move(args));
 }
 
+command release_command(std::string_view key, const token& mine, std::string_view channel, int seen) {
+    return script(script_id::release, key, {mine.str(), "PUBLISH", std::string(channel), released_tail(key, seen)});
+}
+
 command acquire_command(std::string_view key, const token& mine, std::int64_t ttl_ms, std::string_view label) {
     return script(script_id::acquire, key, {mine.str(), std::to_string(ttl_ms), escape_label(label)});
 }

@@ -85,6 +85,8 @@ struct refresh_answer {
 
 // 1: was mine, deleted and told; 0: nobody's; -1: another's.
 [[nodiscard]] command release_command(std::string_view key, const token& mine, std::string_view channel);
+// Of a lock, whose holder had waited through `seen` releases.
+[[nodiscard]] command release_command(std::string_view key, const token& mine, std::string_view channel, int seen);
 
 // `label` as it is; it is escaped here.
 [[nodiscard]] command acquire_command(std::string_view key, const token& mine, std::int64_t ttl_ms,

@@ -7,7 +7,7 @@
 
 namespace stn {
 
-lock_machine::lock_machine(lock_setup setup) : setup_(std::move(setup)) {
+lock_machine::lock_machine(lock_setup setup) : setup_(std::move(setup)), releases_seen_(setup_.seen) {
     last_why_.code = status::ok;
 }
 
@@ -21,7 +21,7 @@ void lock_machine::handle(lock_input in, mono_ms now, draws& draw) {
         break;
     case k::reply: on_reply(in, t); break;
     case k::message:
-        if (state_ == state::waiting) on_message(t);
+        if (waits()) on_message(in.turn, t);
         break;
     case k::connected:
         if (state_ == state::waiting) {
@@ -183,13 +183,25 @@ void lock_machine::on_timer(turn& t) {
     }
 }
 
-void lock_machine::on_message(turn& t) {
+void lock_machine::on_message(double believed, turn& t) {
+    setup_.turn = believed;
     ++releases_seen_;
-    const std::int64_t in = schedule::lock_try_after(releases_seen_, setup_.contention);
+    contended_ = true;
+    if (state_ == state::waiting) {
+        try_in_turn(t);
+    } else {
+        released_meanwhile_ = true;
+    }
+}
+
+void lock_machine::try_in_turn(turn& t) {
+    // A short wait is not spent on letting others go first.
+    const std::int64_t in =
+        std::min(schedule::lock_try_after(releases_seen_, setup_.turn), std::max<std::int64_t>(0, until_ - t.now) / 2);
     if (in == 0) {
         acquire(t);
     } else {
-        look_at_ = t.now + in; // also later than it was: the lock is taken again by then, unless nobody wants it
+        pause(in, t); // also later than it was: the lock is taken again by then, unless nobody wants it
     }
 }
 
@@ -198,6 +210,7 @@ void lock_machine::on_message(turn& t) {
 void lock_machine::acquire(turn& t) {
     state_ = state::acquiring;
     look_at_ = forever_ms;
+    released_meanwhile_ = false;
     reply_by_ = std::min(until_, t.now + setup_.command_timeout_ms);
     const std::uint32_t id = emit_send(acquire_command(setup_.key, token_, setup_.ttl_ms, setup_.label));
     acquires_.push_back({id, t.now});
@@ -260,7 +273,7 @@ void lock_machine::granted(const asked& which, std::int64_t fence, turn& t) {
 }
 
 void lock_machine::busy(std::int64_t pttl_ms, turn& t) {
-    busy_ = true;
+    busy_ = contended_ = true;
     no_ttl_ = pttl_ms == -1;
     last_why_ = error_of(status::busy, no_ttl_ ? "somebody else holds the lock, and it has no TTL: it does not end by "
                                                  "itself"
@@ -270,7 +283,11 @@ void lock_machine::busy(std::int64_t pttl_ms, turn& t) {
         give_up(last_why_, t);
         return;
     }
-    pause(schedule::lock_look(attempts_ - 1, pttl_ms, t.draw), t);
+    if (released_meanwhile_) {
+        try_in_turn(t);
+    } else {
+        pause(schedule::lock_look(attempts_ - 1, pttl_ms, t.draw), t);
+    }
 }
 
 void lock_machine::refused(const reply& r, turn& t) {
@@ -400,7 +417,7 @@ void lock_machine::send_release(turn& t) {
     look_at_ = forever_ms;
     reply_by_ = t.now + setup_.command_timeout_ms;
     ++release_tries_;
-    releases_.push_back(emit_send(release_command(setup_.key, token_, setup_.channel)));
+    releases_.push_back(emit_send(release_command(setup_.key, token_, setup_.channel, releases_seen_)));
 }
 
 void lock_machine::on_release(std::uint32_t id, delivery how, const reply& r, turn& t) {

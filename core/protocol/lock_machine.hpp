@@ -22,12 +22,14 @@
 //              give_up                  released    failed; nothing was sent
 //   acquiring  granted in time          held        granted; renewal and max_hold are armed
 //              granted, but too late    acquiring   acquire again, the same token
-//              another's                waiting     timer: a step, capped by the PTTL told; a try: failed busy
+//              another's                waiting     timer: a step, capped by the PTTL told; a try: failed busy;
+//                                                   a message came meanwhile: as if it came now
 //              lost                     acquiring   acquire again, the same token
 //              refused for now, unsent  waiting     timer: a pause
 //              refused for good         released    failed
 //              deadline, give_up        uncertain   failed; release on the same connection
-//   waiting    timer, message           acquiring   acquire, the same token
+//   waiting    timer                    acquiring   acquire, the same token
+//              message                  acquiring   the same, or timer: others go first
 //              deadline, give_up        released    failed; release if any acquire was never answered
 //   held       timer                    renewing    renew
 //              release                  releasing   release: the watchdog has stopped
@@ -68,14 +70,15 @@ struct lock_setup {
     std::int64_t max_hold_ms = 0; // 0: no bound
     bool renew = true;
     std::int64_t command_timeout_ms = 250;
-    double contention = 0; // how many releases waiters of this client have seen lately before their turn
+    double turn = 0; // see schedule::lock_try_after
+    int seen = 0;    // releases that this process has waited through already
 };
 
 struct lock_input {
     enum class kind : std::uint8_t {
         start,     // `until`; `at`: not before; `once`: a try
         reply,     // `id`, `how`, `answer`
-        message,   // the key was released
+        message,   // the key was released; `turn`
         connected, // the connection stands anew, or messages may have been missed
         timer,     // wake_at() has come
         give_up,   // `why`: nobody wants it any more
@@ -92,6 +95,7 @@ struct lock_input {
     mono_ms at = 0;
     bool once = false;
     status why = status::cancelled;
+    double turn = 0; // see schedule::lock_try_after
 };
 
 struct lock_output {
@@ -136,8 +140,10 @@ class lock_port {
     // Whoever is next may ask the store: what is still to be sent here comes first.
     [[nodiscard]] virtual bool gone() const = 0;
     [[nodiscard]] virtual const token& mine() const = 0;
-    // While waiting: how often the lock was seen to be released. 0: it had not to wait.
+    // How often the lock was seen to be released, and what the setup says of before.
     [[nodiscard]] virtual int releases_seen() const = 0;
+    // Others want it too: it was seen to be held, or released.
+    [[nodiscard]] virtual bool contended() const = 0;
 };
 
 class lock_machine final : public lock_port {
@@ -152,7 +158,8 @@ class lock_machine final : public lock_port {
     [[nodiscard]] bool waits() const override { return state_ == state::waiting || state_ == state::acquiring; }
     [[nodiscard]] bool gone() const override;
     [[nodiscard]] const token& mine() const override { return token_; }
-    [[nodiscard]] int releases_seen() const override { return busy_ ? std::max(1, releases_seen_) : 0; }
+    [[nodiscard]] int releases_seen() const override { return releases_seen_; }
+    [[nodiscard]] bool contended() const override { return contended_; }
 
     enum class state : std::uint8_t {
         idle,
@@ -183,8 +190,9 @@ class lock_machine final : public lock_port {
     void on_renew(const asked& which, delivery how, const reply& r, turn& t);
     void on_release(std::uint32_t id, delivery how, const reply& r, turn& t);
     void on_timer(turn& t);
-    void on_message(turn& t);
+    void on_message(double believed, turn& t);
     void over_already(turn& t);
+    void try_in_turn(turn& t);
 
     void acquire(turn& t);
     void answered_again(delivery how, const reply& r, turn& t);
@@ -225,7 +233,9 @@ class lock_machine final : public lock_port {
     std::vector<std::uint32_t> releases_; // sent and never answered
     bool maybe_taken_ = false;            // of an acquire no answer will come
     int attempts_ = 0;
-    int releases_seen_ = 0;
+    int releases_seen_;
+    bool released_meanwhile_ = false; // since the acquire was sent: its answer may be from before
+    bool contended_ = false;
     bool busy_ = false;   // the last answer was: another's
     bool no_ttl_ = false; // and for ever
     bool no_ttl_told_ = false;

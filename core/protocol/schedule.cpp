@@ -104,8 +104,15 @@ std::int64_t lock_look(int looks, std::int64_t pttl_ms, draws& draw) {
     return pttl_ms < 0 ? in : std::min(in, pttl_ms + 1 + between(0, 10, draw));
 }
 
-std::int64_t lock_try_after(int releases, double contention) {
-    return releases * 2 > contention ? 0 : lock_courtesy_ms;
+std::int64_t lock_try_after(int seen, double turn) {
+    constexpr double most_steps = 25;
+    const double steps = std::ceil(turn - seen - 0.5);
+    return static_cast<std::int64_t>(std::clamp(steps, 0.0, most_steps)) * lock_step_ms;
+}
+
+double lock_turn(double before, int seen) {
+    const double bounded = std::min<double>(seen, 2 * before + 2); // one who had starved is no measure
+    return before + (bounded - before) / 4;
 }
 
 std::int64_t average(std::int64_t before_ms, std::int64_t load_ms) {

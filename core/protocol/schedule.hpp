@@ -76,13 +76,22 @@ struct lifetime {
 // When the head of a process's waiters tries again: 25-75 ms growing to 200, capped by what is left of the
 // other's lock (-1: it does not end by itself) and a little, so that not all find it gone in one moment.
 [[nodiscard]] std::int64_t lock_look(int looks, std::int64_t pttl_ms, draws& draw);
-// The same after a message that it was released, the `releases`th that this waiter has seen: at once for who has
-// waited half as long as others had to, a little later for newcomers. `contention` is the most that anybody here saw
-// lately.
-[[nodiscard]] std::int64_t lock_try_after(int releases, double contention);
-// How long a process that has given a lock back lets others try first, if others want it too.
-inline constexpr std::int64_t lock_courtesy_ms = 3;
-inline constexpr int lock_turns = 8; // hand-overs inside a process, then others go first
+
+// Turns between processes. Whoever waits for a lock counts the releases that he sees, and whoever releases it tells how
+// many he had waited through. Of n processes that come back again and again, the mean of that is n - 1, whatever the order
+// in which they are served; so all believe in the same number, and who has seen as many has waited longest. He tries at
+// once, the others a little later each, should he not be there. So they take turns though nobody keeps a list; and who has
+// just given the lock back has seen none, and lets all others go first.
+//
+// When to try after a message that it was released, the `seen`th; or, with 0, after having given it back. `turn`: what is
+// believed.
+[[nodiscard]] std::int64_t lock_try_after(int seen, double turn);
+// What is believed after one more release, by who had waited through `seen`.
+[[nodiscard]] double lock_turn(double before, int seen);
+inline constexpr double lock_turn_least = 0.9;  // while others are about
+inline constexpr int lock_vain_turns = 32;      // so often nobody was seen to want it, too: then nobody is about
+inline constexpr std::int64_t lock_step_ms = 2; // more than a hand-over: the first is there before the next
+inline constexpr int lock_turns = 8;            // hand-overs inside a process, then others go first
 
 // Moving average of load times; 0 means nothing seen yet.
 [[nodiscard]] std::int64_t average(std::int64_t before_ms, std::int64_t load_ms);

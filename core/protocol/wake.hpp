@@ -12,7 +12,8 @@
 namespace stn {
 
 // The message that tells waiters to look again: version 1, kind, the token it replaced (16),
-// u16 length (little endian) and the whole store key, then the envelope when it is small.
+// u16 length (little endian) and the whole store key, then the envelope when it is small. Behind the key of a lock that was
+// released stands how many releases its holder had waited through before, u16; nothing if that is not known.
 enum class wake_kind : std::uint8_t {
     filled = 0,
     failed = 1,
@@ -38,5 +39,8 @@ struct wake_message {
 
 // The part that the scripts put behind the token: length and key.
 [[nodiscard]] std::string wake_tail(std::string_view store_key);
+// The same of a lock: and what its holder had waited through.
+[[nodiscard]] std::string released_tail(std::string_view store_key, int seen);
+[[nodiscard]] std::optional<int> waited_through(const wake_message& released);
 
 } // namespace stn

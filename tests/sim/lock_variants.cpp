@@ -39,6 +39,7 @@ class lock_probe : public lock_port {
     [[nodiscard]] bool gone() const override { return inner_->gone(); }
     [[nodiscard]] const token& mine() const override { return inner_->mine(); }
     [[nodiscard]] int releases_seen() const override { return inner_->releases_seen(); }
+    [[nodiscard]] bool contended() const override { return inner_->contended(); }
 
   protected:
     virtual void before(lock_input&, mono_ms, draws&) {}

@@ -64,7 +64,12 @@ class lock_bench {
         in.why = why;
         return feed(std::move(in));
     }
-    std::string message() { return feed(lock_input::kind::message); }
+    // It was released; `turn`: what is believed of the queue.
+    std::string message(double turn = 0) {
+        lock_input in = input(lock_input::kind::message);
+        in.turn = turn;
+        return feed(std::move(in));
+    }
     // The reply of the command sent last, or of an earlier one.
     std::string reply_to(std::uint32_t id, delivery how, reply r) {
         lock_input in = input(lock_input::kind::reply);

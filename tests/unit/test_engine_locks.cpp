@@ -178,6 +178,73 @@ TEST_CASE("after eight hand-overs inside a process another process has its turn"
     CHECK(before <= 8);
 }
 
+namespace {
+
+// Processes that take the lock, hold it for a millisecond and come back at once.
+class crowd {
+  public:
+    crowd(world& w, int processes) : w_(w), all_(static_cast<std::size_t>(processes)) {}
+
+    // Gives who held it, in order. In the end nobody does, and nobody waits.
+    std::vector<int> go(int grants) {
+        std::vector<int> order;
+        for (bool first = true; first || busy(); first = false) {
+            const bool more = static_cast<int>(order.size()) < grants;
+            for (int i = 0; i < static_cast<int>(all_.size()); ++i) {
+                one& o = all_[static_cast<std::size_t>(i)];
+                if (o.lock && w_.now() >= o.until) {
+                    w_.at(i).release(*o.lock);
+                    o.lock.reset();
+                }
+                if (!o.lock && o.asked == nullptr && more) o.asked = &w_.at(i).acquire("report", usual());
+                if (o.asked != nullptr && o.asked->ended()) {
+                    o.lock = std::exchange(o.asked, nullptr)->take_lock();
+                    o.until = w_.now() + 1;
+                    order.push_back(i);
+                }
+            }
+            w_.advance(1);
+        }
+        return order;
+    }
+
+  private:
+    struct one {
+        call* asked = nullptr;
+        std::shared_ptr<held_lock> lock;
+        mono_ms until = 0;
+    };
+    [[nodiscard]] bool busy() const {
+        return std::ranges::any_of(all_, [](const one& o) { return o.lock || o.asked != nullptr; });
+    }
+    world& w_;
+    std::vector<one> all_;
+};
+
+} // namespace
+
+TEST_CASE("processes that come back at once take turns, though nobody keeps a list") {
+    for (const int processes : {2, 3, 8}) {
+        CAPTURE(processes);
+        world w(processes);
+        const auto order = crowd(w, processes).go(400);
+        for (auto at = order.begin() + 200; at + processes <= order.end() - processes; ++at) {
+            REQUIRE(std::set<int>(at, at + processes).size() == static_cast<std::size_t>(processes));
+        }
+    }
+}
+
+TEST_CASE("who is alone again lets nobody go first for long") {
+    world w(8);
+    static_cast<void>(crowd(w, 8).go(100));
+    const mono_ms began = w.now();
+    static_cast<void>(crowd(w, 1).go(50));
+    CHECK(w.now() - began < 50 * 5);
+    call& c = w.at(0).acquire("report", usual());
+    CHECK(c.kind() == event_kind::lock);
+    CHECK(c.took_ms() == 0);
+}
+
 TEST_CASE("those who wait are bounded: one more is told overloaded") {
     client_settings s;
     s.max_waiters = 3;

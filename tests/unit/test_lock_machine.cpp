@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "protocol/schedule.hpp"
+#include "protocol/wake.hpp"
 #include "support/lock_bench.hpp"
 
 using namespace stn;
@@ -64,20 +66,60 @@ TEST_CASE("a message that it was released is faster than the timer, and one time
     CHECK(b.wakes_in() <= 200);
 }
 
-TEST_CASE("who has waited as long as others had to tries at once; a newcomer lets them go first") {
+TEST_CASE("who has seen as many releases as are believed in tries at once; a newcomer lets others go first") {
+    lock_bench b;
+    b.start();
+    b.busy();
+    for (int ahead = 2; ahead > 0; --ahead) {
+        CHECK(b.message(3).empty());
+        CHECK(b.wakes_in() == ahead * schedule::lock_step_ms);
+        CHECK(b.next_timer() == "acquire"); // should they not be there
+        CHECK(b.busy().empty());
+    }
+    CHECK(b.message(3) == "acquire");
+    CHECK(b.machine.releases_seen() == 3);
+    CHECK(b.machine.contended());
+}
+
+TEST_CASE("what the process has waited through before counts too, and is told with the release") {
     lock_setup s = lock_bench::usual();
-    s.contention = 6;
+    s.seen = 2;
     lock_bench b(s);
     b.start();
     b.busy();
-    for (int i = 0; i < 3; ++i) {
-        CHECK(b.message().empty());
-        CHECK(b.wakes_in() == 3);
-        CHECK(b.next_timer() == "acquire");
-        CHECK(b.busy().empty());
-    }
-    CHECK(b.message() == "acquire");
-    CHECK(b.machine.releases_seen() == 4);
+    CHECK(b.message(3) == "acquire");
+    CHECK(b.granted(7) == "granted:7");
+    CHECK(b.release() == "release");
+    CHECK(b.last_cmd.args.at(3) == released_tail("stn:k:{report}", 3));
+}
+
+TEST_CASE("a release that is heard of while an acquire is on its way is not missed: its answer may be from before") {
+    lock_bench b;
+    b.start();
+    CHECK(b.message(1).empty());
+    CHECK(b.busy() == "acquire");
+    CHECK(b.message(4).empty());
+    CHECK(b.busy().empty());
+    CHECK(b.wakes_in() == 2 * schedule::lock_step_ms);
+    CHECK(b.next_timer() == "acquire");
+    CHECK(b.busy().empty());
+    CHECK(b.wakes_in() >= 25); // nothing was heard since
+}
+
+TEST_CASE("a short wait is not spent on letting others go first") {
+    lock_bench b;
+    b.start(40);
+    b.busy();
+    CHECK(b.message(100).empty());
+    CHECK(b.wakes_in() == 20);
+}
+
+TEST_CASE("without anybody else nothing is contended") {
+    lock_bench b;
+    b.hold();
+    CHECK(!b.machine.contended());
+    CHECK(b.message().empty());
+    CHECK(b.machine.releases_seen() == 0);
 }
 
 TEST_CASE("the wait ends by its deadline: busy, and nothing is left to do when every answer has come") {

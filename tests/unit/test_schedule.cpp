@@ -251,3 +251,37 @@ TEST_CASE("the usual load time follows what is seen, and a load of nothing count
     CHECK(usual < 20);
     CHECK(usual >= 10);
 }
+
+TEST_CASE("whoever has seen as many releases as others wait through tries at once, the others a step later each") {
+    CHECK(schedule::lock_try_after(7, 7) == 0);
+    CHECK(schedule::lock_try_after(9, 7) == 0);
+    CHECK(schedule::lock_try_after(7, 7.4) == 0); // a mean is not exact
+    CHECK(schedule::lock_try_after(6, 7) == schedule::lock_step_ms);
+    CHECK(schedule::lock_try_after(0, 7) == 7 * schedule::lock_step_ms);
+    CHECK(schedule::lock_try_after(0, 0) == 0);
+    CHECK(schedule::lock_try_after(0, schedule::lock_turn_least) == schedule::lock_step_ms);
+    CHECK(schedule::lock_try_after(0, 1e9) == 50); // nobody waits for many who may not be there
+}
+
+TEST_CASE("what is believed of a turn follows what is told, whatever the order: with n who come back it is n - 1") {
+    // Two are always quick and pass the lock to and fro three times for each turn of a slow third.
+    double turn = 0;
+    double sum = 0;
+    for (int i = 0; i < 700; ++i) {
+        const int round = i % 7;
+        turn = schedule::lock_turn(turn, round == 6 ? 6 : round == 0 || round == 1 ? 2 : 1);
+        if (i >= 350) sum += turn;
+    }
+    CHECK(sum / 350 > 1.7);
+    CHECK(sum / 350 < 2.3);
+}
+
+TEST_CASE("one who had starved is no measure of the queue, and many are believed in soon") {
+    CHECK(schedule::lock_turn(1, 1'000) <= 2);
+    double turn = 0;
+    for (int i = 0; i < 20; ++i) turn = schedule::lock_turn(turn, 31);
+    CHECK(turn > 25);
+    CHECK(turn <= 31);
+    for (int i = 0; i < 20; ++i) turn = schedule::lock_turn(turn, 0);
+    CHECK(schedule::lock_try_after(0, turn) == 0);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -20,6 +21,22 @@ TEST_CASE("version 1 of the wake-up message is these bytes, for ever") {
                                          "ab",
                                          4));
     CHECK(wake_tail(std::string(0x1234, 'k')).substr(0, 2) == "\x34\x12");
+    CHECK(released_tail("ab", 0x1234) == std::string("\x02\x00"
+                                                     "ab"
+                                                     "\x34\x12",
+                                                     6));
+}
+
+TEST_CASE("what the holder of a lock had waited through is read as it was written, and may be unknown") {
+    for (const int seen : {0, 1, 31, 0xFFFF, 1'000'000}) {
+        const std::string bytes = "\x01\x03" + std::string(16, 't') + released_tail("stn:k:{k}", seen);
+        const auto back = decode_wake(bytes);
+        REQUIRE(back);
+        CHECK(back->key == "stn:k:{k}");
+        CHECK(waited_through(*back) == std::min(seen, 0xFFFF));
+    }
+    CHECK(!waited_through({wake_kind::released, token_from("0123456789abcdef"), "k", ""}));
+    CHECK(!waited_through({wake_kind::released, token_from("0123456789abcdef"), "k", "x"}));
 }
 
 TEST_CASE("a message is read as it was written; an envelope over 4 KiB does not travel") {

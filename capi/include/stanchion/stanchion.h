@@ -977,8 +977,8 @@ STN_API void stn_lock_policy_free(stn_lock_policy* policy) STN_NOEXCEPT;
 /*
  * Asks for the lock of that name (1 .. 1,024 bytes of any kind). Not re-entrant: whoever holds it waits for himself, or
  * with `within` is told would_deadlock. Waiters of one client are served first come first served and only the first asks
- * the store; between processes chance decides. Does not block; any thread. Exactly one of options_json and policy is
- * given. deadline_ms: -1 = the policy's `wait`, 0 = a try; it bounds everything, connecting too. within nullable; loss_q
+ * the store; between processes who has waited longest tries first, which is no promise. Does not block; any thread.
+ * Exactly one of options_json and policy is given. deadline_ms: -1 = the policy's `wait`, 0 = a try; it bounds everything, connecting too. within nullable; loss_q
  * nullable: without it a loss is told by stn_lock_state and stn_lock_wait_lost only; op nullable.
  * Codes: ok, too_large (name), unknown_option, closed, any.
  * Events:

@@ -4,7 +4,7 @@
 -- ARGV   1  token
 --        2  PUBLISH or SPUBLISH
 --        3  wake-up channel, or nothing
---        4  wake-up tail: u16 length and the key
+--        4  wake-up tail: u16 length and the key; of a lock, then, what its holder had waited through (u16)
 -- Reply   1  was mine: deleted and told
 --         0  nobody's
 --        -1  another's

@@ -36,7 +36,7 @@ def main():
     while asked < end:
         lock.acquire()
         got = time.perf_counter()
-        if asked >= start:
+        if got >= start:
             waits.append(round((got - asked) * 1e6))
         if args.hold_us > 0:
             time.sleep(args.hold_us / 1e6)
