@@ -271,13 +271,10 @@ int32_t stn_cache_get_or_load(stn_cache* cache, const stn_policy* policy, const 
         STN_TRY(make_call(cache, policy, key, n, deadline_ms, within, &mailbox, 0, c));
         c.force = (flags & STN_FETCH_FORCE) != 0;
         c.no_store = (flags & STN_FETCH_NO_STORE) != 0;
-        c.helped = true;
         auto made = std::make_unique<stn_event>();
         event& e = made->e;
         const auto op = cache->cache.fetch(c);
         if (!op) return op.failure();
-        core.turns.work_until([&] { return mailbox.q->has_event(); });
-
         const status s = mailbox.q->next(-1, e);
         if (s != status::ok) return fail(status::internal, "the private queue ended before its answer");
         if (e.kind != event_kind::lease) core.private_queues.give_back(mailbox.q);

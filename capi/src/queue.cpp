@@ -98,6 +98,14 @@ int32_t stn_queue_set_doorbell(stn_queue* q, stn_doorbell fn, void* ud, stn_free
     });
 }
 
+int32_t stn_queue_set_sync(stn_queue* q, stn_error** err) noexcept {
+    return guarded(err, [&]() -> failure {
+        STN_TRY(check_handle(q, "q"));
+        q->q->set_sync();
+        return no_failure;
+    });
+}
+
 int32_t stn_queue_wake(stn_queue* q) noexcept {
     return guarded(nullptr, [&]() -> failure {
         STN_TRY(check_handle(q, "q"));

@@ -143,7 +143,7 @@ result<std::uint64_t> cache::enter(const call& c, fill_mode mode, const token& g
     }
     const bool told = t.what == kind::leads || t.alarm;
     if (told && !posted) core.flights->drop(t.flight);
-    if (told && !c.helped) core.turns.ring();
+    if (told) core.turn_for(c.home.get());
     return t.op;
 }
 
@@ -199,8 +199,7 @@ result<std::uint64_t> cache::change(const call& c, writes::request what) {
     if (t.what != single_flight::ticket::kind::leads) return fail(status::closed, "the client is closed");
     detach(c.key);
     r->flight = t.flight;
-    const bool posted = c.helped ? core.turns.post_for_help(std::move(task)) : core.turns.post(std::move(task));
-    if (!posted) core.flights->drop(t.flight);
+    if (!core.post_for(c.home.get(), std::move(task))) core.flights->drop(t.flight);
     return t.op;
 }
 

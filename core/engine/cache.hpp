@@ -30,7 +30,6 @@ class cache {
         bool force = false;
         bool no_store = false;
         bool refresh = false;
-        bool helped = false;                 // the caller turns the loop itself, next
         std::optional<event>* now = nullptr; // takes an answer that is there already; null: it is queued
     };
 

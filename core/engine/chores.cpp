@@ -53,7 +53,7 @@ std::optional<error> held_tick::done(bool ok, std::int64_t deadline_ms, const st
     errand task([&core, r = std::move(r)](mono_ms now) mutable { core.asks.begin(std::move(r), now); });
     promised word(home.get());
     if (ended_.exchange(true)) return fail(status::lost, "the run was ended already", name_);
-    if (!core_->turns.post(std::move(task))) return fail(status::closed, "the client is closed", name_);
+    if (!core_->post_for(home.get(), std::move(task))) return fail(status::closed, "the client is closed", name_);
     word.stands();
     return std::nullopt;
 }

@@ -261,6 +261,16 @@ void client_core::begin_close(std::int64_t deadline_ms, const std::shared_ptr<ev
     }
 }
 
+void client_core::turn_for(event_queue* home) noexcept {
+    if (home == nullptr || !home->lend({shared_from_this(), &turns})) turns.ring();
+}
+
+bool client_core::post_for(event_queue* home, errand task) noexcept {
+    if (!turns.post_for_help(std::move(task))) return false;
+    turn_for(home);
+    return true;
+}
+
 void client_core::close_when_idle() {
     turns.post([this](mono_ms) { close_begun_ = close_when_idle_ = true; });
 }

@@ -55,6 +55,9 @@ class client_core final : public turned, public wire_listener, public std::enabl
     // The same in two steps, of which the second needs no memory. False: it is closed already.
     [[nodiscard]] errand word_of_close(std::int64_t deadline_ms, std::shared_ptr<event_queue> home, std::uint64_t tag);
     bool begin_close(errand word) noexcept;
+    // Makes the loop turn, after `post_for_help`; or leaves that to whoever reads `home`, if he begins to wait there now.
+    void turn_for(event_queue* home) noexcept;
+    bool post_for(event_queue* home, errand task) noexcept;
     // Nobody can begin anything any more: ends, silently, with what is still running.
     void close_when_idle();
     [[nodiscard]] bool closing() const noexcept { return closing_.load(); }

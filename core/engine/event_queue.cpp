@@ -154,11 +154,33 @@ void event_queue::seen_empty(std::unique_lock<std::mutex>&) {
     }
 }
 
+bool event_queue::lend(const std::shared_ptr<loop>& to) noexcept {
+    if (!sync_.load()) return false;
+    std::weak_ptr<loop> before(to);
+    {
+        const std::lock_guard lock(mutex_);
+        if (closed_) return false;
+        lent_.swap(before);
+    }
+    if (const auto other = before.lock(); other && other != to) other->ring();
+    return true;
+}
+
+void event_queue::work_lent(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms) noexcept {
+    auto with = std::exchange(lent_, {}).lock();
+    if (!with) return;
+    lock.unlock();
+    with->work_until([this] { return has_event(); }, timeout_ms);
+    with.reset(); // it may be the last to know of that client
+    lock.lock();
+}
+
 status event_queue::wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms) {
     const auto ready = [this] { return !events_.empty() || woken_ || over(); };
-    if (!ready() && timeout_ms != 0) {
+    if (!ready()) {
         const sleepers::moment until(timeout_ms);
-        while (!ready() && asleep_.sleep(lock, until)) {
+        work_lent(lock, timeout_ms);
+        while (!ready() && timeout_ms != 0 && asleep_.sleep(lock, until)) {
         }
     }
     if (!events_.empty()) return status::ok;
@@ -254,10 +276,12 @@ void event_queue::wake() {
 
 bool event_queue::close() noexcept {
     nodes vanished; // they die without the lock
+    std::weak_ptr<loop> lent;
     {
         std::unique_lock lock(mutex_);
         if (closed_) return false;
         closed_ = true;
+        lent_.swap(lent);
         for (auto n = room_.exchange(0); n != 0; --n) spare_.pop_front(); // nothing is promised from now on
         for (auto next = events_.begin(); next != events_.end();) {
             const auto e = next++;
@@ -268,6 +292,7 @@ bool event_queue::close() noexcept {
             }
         }
     }
+    if (const auto with = lent.lock()) with->ring(); // nobody waits here any more
     while (give_one_up()) {
     }
     std::unique_lock lock(mutex_);

@@ -15,6 +15,8 @@
 
 namespace stn {
 
+class loop;
+
 // Nothing can be promised any more, and nothing was done.
 struct queue_is_closed final : std::exception {
     [[nodiscard]] const char* what() const noexcept override { return "the queue is closed"; }
@@ -25,6 +27,9 @@ struct queue_is_closed final : std::exception {
 // Who begins an operation promises its terminal event first: `promise` makes the room, and runs out of
 // memory, if at all, while nothing has happened yet. So no answer is ever lost for want of memory: what
 // was promised is pushed without an allocation. A notification that finds no room is dropped.
+// A `sync` queue is read by whoever begins the operations it is for, next: he does the client's work meanwhile, IO
+// and all (`loop::work_until`), which saves two hand-overs between threads.
+//
 // A closed queue promises nothing, and says `closed` when nothing promised is still to come: no event ever
 // comes after that.
 //
@@ -89,12 +94,16 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     // Whether `next` would not block.
     [[nodiscard]] bool has_event() const noexcept;
     [[nodiscard]] std::uint64_t scope() const noexcept { return scope_; }
+    void set_sync() noexcept { sync_.store(true); }
+    // Something was posted to that loop, and nobody has rung it: the next to wait here works it. False: nobody will.
+    [[nodiscard]] bool lend(const std::shared_ptr<loop>& to) noexcept;
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 
   private:
     using nodes = std::list<event>;
 
     status wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms);
+    void work_lent(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms) noexcept;
     void put(event& e) noexcept;
     bool take_room() noexcept;
     bool has_node(const event& e) noexcept;
@@ -119,6 +128,8 @@ class event_queue : public std::enable_shared_from_this<event_queue> {
     int fd_ = -1;
     bool fd_signalled_ = false;
     bool woken_ = false;
+    std::weak_ptr<loop> lent_;
+    std::atomic<bool> sync_{false};    // once set, for good
     std::atomic<std::size_t> room_{0}; // any thread may promise what there is
     std::atomic<bool> closed_{false};  // written under mutex_
     bool armed_ = true;                // the doorbell may ring

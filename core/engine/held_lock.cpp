@@ -78,9 +78,8 @@ std::optional<error> held_lock::renew(std::int64_t deadline_ms, const std::share
     const mono_ms until =
         add_ms(core_->time.now_ms(), deadline_ms < 0 ? 4 * core_->settings.command_timeout_ms : deadline_ms);
     promised word(home.get());
-    if (!core_->turns.post([run = run_, home, tag, until](mono_ms now) { run->renew({home, tag}, until, now); })) {
-        return fail(status::closed, "the client is closed", name());
-    }
+    errand task([run = run_, home, tag, until](mono_ms now) { run->renew({home, tag}, until, now); });
+    if (!core_->post_for(home.get(), std::move(task))) return fail(status::closed, "the client is closed", name());
     word.stands();
     return std::nullopt;
 }
@@ -93,7 +92,7 @@ std::optional<error> held_lock::release(std::int64_t deadline_ms, const std::sha
     promised word(home.get());
     errand task([run = run_, home, tag, until](mono_ms now) { run->let_go({home, tag}, until, now); });
     if (!end(state::let_go)) return why_not("release");
-    if (!core_->turns.post(std::move(task))) return fail(status::closed, "the client is closed", name());
+    if (!core_->post_for(home.get(), std::move(task))) return fail(status::closed, "the client is closed", name());
     word.stands();
     return std::nullopt;
 }

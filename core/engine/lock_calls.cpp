@@ -49,7 +49,7 @@ result<std::uint64_t> enter(client_core& core, const lock_call& c, std::uint8_t 
         return fail(status::closed, "the client is closed", std::string(c.name));
     }
     if (!posted) core.flights->drop(t.flight);
-    core.turns.ring();
+    core.turn_for(c.home.get());
     return t.op;
 }
 

@@ -187,11 +187,13 @@ void loop::after_turn(outbox& mail) noexcept {
     }
 }
 
-void loop::work_until(function_ref<bool()> answered) noexcept {
+void loop::work_until(function_ref<bool()> answered, std::int64_t timeout_ms) noexcept {
     bell* woken = nullptr;
     outbox mail;
+    mono_ms until = forever_ms;
     while (!answered()) {
         const mono_ms now = time_->now_ms();
+        if (until == forever_ms && timeout_ms >= 0) until = add_ms(now, timeout_ms);
         std::unique_lock lock(turn_mutex_, std::defer_lock);
         if (now < company_until_.load()) {
             ring();
@@ -206,29 +208,29 @@ void loop::work_until(function_ref<bool()> answered) noexcept {
         const auto fds = owner_.watch();
         const bool alone = !fds.empty() && owner_.going_on() <= 1 && !stopping_.load();
         bool go_on = alone;
-        if (alone && mail.empty()) {
+        if (alone && mail.empty() && now < until) {
             work_bell_->listen(fds);
-            go_on = sleep_at_work();
+            go_on = sleep_at_work(until);
             woken = work_bell_.get();
             if (!go_on) company_until_.store(time_->now_ms() + company_ms);
         }
         const bool unfinished = !fds.empty() && owner_.going_on() != 0;
         lock.unlock();
         after_turn(mail);
-        if (go_on && (!unfinished || !answered())) continue;
+        if (go_on && now < until && (!unfinished || !answered())) continue;
         if (unfinished) ring(); // the loop has to listen
         return;
     }
 }
 
-bool loop::sleep_at_work() noexcept {
+bool loop::sleep_at_work(mono_ms until) noexcept {
     solo_.store(true);
     worked_.store(true);
     at_work_.store(true);
     if (watching_.load()) wake_loop();
     bool rung = !inbox_empty();
     if (!rung) {
-        const mono_ms next = next_due_.load();
+        const mono_ms next = std::min(next_due_.load(), until);
         rung = work_bell_->sleep(next == forever_ms ? -1 : std::max<std::int64_t>(0, next - time_->now_ms()), false);
     }
     at_work_.store(false);

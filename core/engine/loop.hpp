@@ -102,8 +102,9 @@ class loop final : public time_listener {
     void ask() noexcept;
     // Turns once if nobody else does; else rings the loop.
     void help() noexcept;
-    // The same, and goes on with turns and IO until `answered`, or until somebody else needs the loop.
-    void work_until(function_ref<bool()> answered) noexcept;
+    // The same, and goes on with turns and IO until `answered`, for `timeout_ms` (-1: for ever) or until somebody else
+    // needs the loop.
+    void work_until(function_ref<bool()> answered, std::int64_t timeout_ms) noexcept;
     void ring() noexcept;
 
     // Starts the thread; `keep` lives as long as it runs. `manual`: nobody waits for the clock, it calls.
@@ -141,7 +142,7 @@ class loop final : public time_listener {
     void after_turn(outbox& mail) noexcept;
     void wake_loop() noexcept;
     // One sleep of a caller at work. False: somebody else needs the loop.
-    [[nodiscard]] bool sleep_at_work() noexcept;
+    [[nodiscard]] bool sleep_at_work(mono_ms until) noexcept;
 
     const std::shared_ptr<clock> time_;
     turned& owner_;

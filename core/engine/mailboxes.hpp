@@ -25,7 +25,9 @@ class mailboxes {
                 return one;
             }
         }
-        return std::make_shared<event_queue>(0);
+        auto one = std::make_shared<event_queue>(0);
+        one->set_sync();
+        return one;
     }
     // Only when nothing more can come: its one operation has ended, and left no lease behind.
     void give_back(std::shared_ptr<event_queue> one) noexcept {

@@ -11,8 +11,9 @@
 // A caller of get_or_load may turn the loop itself. Here it never finds it free, so that only what
 // belongs to the call itself runs out of memory.
 static int asked_to_help = 0; // by this thread
-extern "C" void __wrap__ZN3stn4loop10work_untilENS_12function_refIFbvEEE(stn::loop* of,
-                                                                         stn::function_ref<bool()> /*answered*/) {
+extern "C" void __wrap__ZN3stn4loop10work_untilENS_12function_refIFbvEEEl(stn::loop* of,
+                                                                          stn::function_ref<bool()> /*answered*/,
+                                                                          std::int64_t /*timeout_ms*/) {
     ++asked_to_help;
     of->ring();
 }

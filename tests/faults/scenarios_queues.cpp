@@ -96,6 +96,17 @@ void doorbell(trial& t) {
     CHECK(rings == 1);
 }
 
+void set_sync(trial& t) {
+    stage s;
+    t.make("stn_queue_set_sync", [&](stn_error** err) { return stn_queue_set_sync(s.q.get(), err); });
+    s.store("apple", "red");
+    stn_event* e = nullptr;
+    REQUIRE(stn_cache_get(s.cache.get(), "apple", 5, -1, s.q.get(), 7, nullptr, nullptr, nullptr) == STN_OK);
+    CHECK(stn_queue_next(s.q.get(), -1, &e, nullptr) == STN_OK);
+    CHECK(stn_event_tag(e) == 7);
+    stn_event_free(e);
+}
+
 void wake(trial& t) {
     stage s;
     t.make_mute("stn_queue_wake", [&] { return stn_queue_wake(s.q.get()); });
@@ -214,6 +225,7 @@ constexpr std::array all{
     scenario{"stn_queue_drain", "of five", drain},
     scenario{"stn_queue_fd", "", fd},
     scenario{"stn_queue_set_doorbell", "", doorbell},
+    scenario{"stn_queue_set_sync", "", set_sync},
     scenario{"stn_queue_wake", "", wake},
     scenario{"stn_cancel", "of one of two who wait", cancel},
     scenario{"stn_cancel", "of the last who waits", cancel_last},

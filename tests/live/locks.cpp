@@ -40,7 +40,9 @@ lock_answer read_event(stn_event* e) {
 
 } // namespace
 
-lock_question::lock_question() : began_(steady::now()), queue_(make_queue()) {}
+lock_question::lock_question(end_is when) : began_(steady::now()), queue_(make_queue()) {
+    if (when == end_is::next) CHECK(stn_queue_set_sync(queue_.get(), nullptr) == STN_OK);
+}
 
 lock_answer lock_question::end() {
     lock_answer out;
@@ -64,15 +66,16 @@ void lock_question::cancel() {
 
 lock_user::lock_user(app& of) : app_(of), losses_(make_queue()) {}
 
-lock_question lock_user::begin(std::string_view name, const std::string& options, std::int64_t deadline_ms) {
-    lock_question out;
+lock_question lock_user::begin(std::string_view name, const std::string& options, std::int64_t deadline_ms,
+                               lock_question::end_is when) {
+    lock_question out(when);
     out.refused_ = stn_lock_acquire(app_.client(), name.data(), name.size(), options.c_str(), nullptr, deadline_ms,
                                     nullptr, out.queue_.get(), 0, losses_.get(), 0, &out.op_, nullptr);
     return out;
 }
 
 lock_answer lock_user::acquire(std::string_view name, const std::string& options, std::int64_t deadline_ms) {
-    return begin(name, options, deadline_ms).end();
+    return begin(name, options, deadline_ms, lock_question::end_is::next).end();
 }
 
 lock_answer lock_user::renew(const owned<stn_lock>& lock, std::int64_t deadline_ms) {
@@ -107,15 +110,16 @@ lock_answer lock_user::finish(const owned<stn_tick>& tick, bool ok) {
     return out.end();
 }
 
-lock_question lock_user::begin_once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms) {
-    lock_question out;
+lock_question lock_user::begin_once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms,
+                                    lock_question::end_is when) {
+    lock_question out(when);
     out.refused_ =
         stn_once(app_.client(), id.data(), id.size(), ttl_ms, deadline_ms, out.queue_.get(), 0, &out.op_, nullptr);
     return out;
 }
 
 lock_answer lock_user::once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms) {
-    return begin_once(id, ttl_ms, deadline_ms).end();
+    return begin_once(id, ttl_ms, deadline_ms, lock_question::end_is::next).end();
 }
 
 std::vector<std::int32_t> lock_user::losses(milliseconds patience) {

@@ -34,7 +34,9 @@ class lock_question {
 
   private:
     friend class lock_user;
-    lock_question();
+    // Whoever waits at once does the client's work meanwhile.
+    enum class end_is : bool { next, later };
+    explicit lock_question(end_is when = end_is::next);
     std::chrono::steady_clock::time_point began_;
     owned<stn_queue> queue_;
     std::uint64_t op_ = 0;
@@ -51,19 +53,27 @@ class lock_user {
     lock_answer acquire(std::string_view name, const std::string& options = half_a_minute,
                         std::int64_t deadline_ms = STN_DEFAULT_MS);
     lock_question begin(std::string_view name, const std::string& options = half_a_minute,
-                        std::int64_t deadline_ms = STN_DEFAULT_MS);
+                        std::int64_t deadline_ms = STN_DEFAULT_MS) {
+        return begin(name, options, deadline_ms, lock_question::end_is::later);
+    }
     lock_answer renew(const owned<stn_lock>& lock, std::int64_t deadline_ms = STN_DEFAULT_MS);
     lock_answer release(const owned<stn_lock>& lock, std::int64_t deadline_ms = STN_DEFAULT_MS);
     lock_answer inspect(std::string_view name, std::string_view key = {});
     lock_answer tick(std::string_view name, const std::string& options);
     lock_answer finish(const owned<stn_tick>& tick, bool ok);
-    lock_question begin_once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms = STN_DEFAULT_MS);
+    lock_question begin_once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms = STN_DEFAULT_MS) {
+        return begin_once(id, ttl_ms, deadline_ms, lock_question::end_is::later);
+    }
     lock_answer once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms = STN_DEFAULT_MS);
 
     // Reasons of the losses told since the last call, after waiting for one at most so long.
     std::vector<std::int32_t> losses(std::chrono::milliseconds patience = {});
 
   private:
+    lock_question begin(std::string_view name, const std::string& options, std::int64_t deadline_ms,
+                        lock_question::end_is when);
+    lock_question begin_once(std::string_view id, std::int64_t ttl_ms, std::int64_t deadline_ms,
+                             lock_question::end_is when);
     app& app_;
     owned<stn_queue> losses_;
 };

@@ -59,9 +59,10 @@ std::int32_t blocking(const client& c, int key, std::atomic<int>& loads) {
 }
 
 // Gets by a queue of its own, a few in flight.
-int by_queue(const client& c, int calls, int keys) {
+int by_queue(const client& c, int calls, int keys, bool sync) {
     stn_queue* q = nullptr;
     if (stn_queue_new(0, &q, nullptr) != STN_OK) return 0;
+    if (sync && stn_queue_set_sync(q, nullptr) != STN_OK) return 0;
     int answered = 0;
     int begun = 0;
     while (answered < calls) {
@@ -98,7 +99,7 @@ TEST_CASE("callers who come and go alone, in company and by queue are all answer
             }
         });
     }
-    for (int i = 0; i < 2; ++i) all.emplace_back([&] { answered += by_queue(c, 500, keys); });
+    for (const bool sync : {false, true}) all.emplace_back([&, sync] { answered += by_queue(c, 500, keys, sync); });
     for (std::thread& t : all) t.join();
     CHECK(wrong == 0);
     CHECK(answered == 1'000);

@@ -55,27 +55,25 @@ class caller_thread {
           core_(*in.owner()->core),
           seen_(seen),
           chance_(number),
-          queue_(std::make_shared<event_queue>(1)) {}
+          queue_(std::make_shared<event_queue>(1)),
+          sync_queue_(std::make_shared<event_queue>(1)) {
+        sync_queue_->set_sync();
+    }
 
     // False: its event never came.
     bool once(bool helped, std::string_view key, std::int64_t deadline_ms = -1) {
         const auto note = [this](mono_ms) { seen_.turned(); };
-        if (helped) {
-            core_.turns.post_for_help(note);
-        } else {
-            core_.turns.post(note);
-        }
+        const auto& home = helped ? sync_queue_ : queue_;
+        core_.post_for(home.get(), errand(note));
         cache::call c;
         c.key = key;
         c.deadline_ms = deadline_ms;
-        c.home = queue_;
+        c.home = home;
         c.tag = ++tag_;
-        c.helped = helped;
         if (!cache_.fetch(c)) return false;
-        if (helped) core_.turns.help();
         event e;
         while (true) {
-            if (queue_->next(stuck_ms, e) != status::ok) return false;
+            if (home->next(stuck_ms, e) != status::ok) return false;
             if (e.tag == tag_ && e.terminal()) break;
         }
         if (e.held) {
@@ -96,6 +94,7 @@ class caller_thread {
     switches& seen_;
     dice chance_;
     std::shared_ptr<event_queue> queue_;
+    std::shared_ptr<event_queue> sync_queue_;
     std::uint64_t tag_ = 0;
 };
 

@@ -506,6 +506,18 @@ STN_API int32_t stn_queue_fd(stn_queue* q, int32_t* fd, stn_error** err) STN_NOE
 STN_API int32_t stn_queue_set_doorbell(stn_queue* q, stn_doorbell fn, void* ud, stn_free_ud free_ud,
                                        stn_error** err) STN_NOEXCEPT;
 
+/*
+ * Promises that whoever begins an operation for this queue then waits for its event, in stn_queue_next or _drain, before
+ * he does anything else. In return nothing is handed to the library's own thread: an operation may begin only in that
+ * call, and while he is the only one who waits for this client, its IO is done there, on his thread. So a blocking call
+ * of a host's own, made of an operation and stn_queue_next, costs what one of the library's costs (a GET from a store on
+ * the same machine about half). Doorbells of other queues may ring inside that call. What the library begins by itself
+ * (renewals, time-outs, reconnecting, notices) needs nobody. For good; call it before the queue is used. Do not use it
+ * for a queue that is read by its descriptor or its doorbell: there, an operation may never begin.
+ * Does not block; any thread. Codes: ok, any. Since 0.1.
+ */
+STN_API int32_t stn_queue_set_sync(stn_queue* q, stn_error** err) STN_NOEXCEPT;
+
 /* Lets one thread that waits in stn_queue_next or _drain, or the next that would, return timeout at once; makes the
  * descriptor readable until then. Does not ring. Does not block; any thread. Codes: ok, any.
  * Since 0.1. */

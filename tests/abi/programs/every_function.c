@@ -153,6 +153,7 @@ static void nothing_to_use(void) {
     ANSWERS(n, 0u);
     REFUSES(stn_queue_fd(NULL, &fd, &err));
     REFUSES(stn_queue_set_doorbell(NULL, ring, NULL, NULL, &err));
+    ANSWERS(stn_queue_set_sync(NULL, NULL), STN_INVALID_ARGUMENT);
     ANSWERS(stn_queue_wake(NULL), STN_INVALID_ARGUMENT);
     ANSWERS(stn_cancel(NULL, 1), STN_INVALID_ARGUMENT);
     REFUSES(stn_queue_close(NULL, &err));

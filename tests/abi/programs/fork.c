@@ -51,6 +51,7 @@ static int child(void) {
     FORKED(stn_cache_invalidate(cache, "k", 1, 0, -1, q, 0, NULL, NULL));
     FORKED(stn_queue_next(q, 0, &ev, NULL));
     FORKED(stn_queue_fd(q, &fd, NULL));
+    FORKED(stn_queue_set_sync(q, NULL));
     FORKED(stn_queue_wake(q));
     FORKED(stn_cancel(q, 1));
     FORKED(stn_queue_close(q, NULL));

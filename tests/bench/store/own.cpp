@@ -64,6 +64,7 @@ double own_client::get(int threads, int ms) {
         const std::string& key = of_->keys[static_cast<std::size_t>(me)];
         stn_queue* q = nullptr;
         must(stn_queue_new(0, &q, nullptr), "no queue");
+        must(stn_queue_set_sync(q, nullptr), "no sync queue");
         std::uint64_t n = 0;
         for (; go_on; ++n) {
             stn_event* e = nullptr;
