@@ -22,6 +22,12 @@ void bind_numbers(py::module_& m) {
 #undef ROW
     m.attr("REASONS") = reasons;
 
+    py::dict stats;
+#define ROW(name, doc) stats[#name] = doc;
+    STN_STATS_MAP(ROW)
+#undef ROW
+    m.attr("STATS") = stats;
+
     const auto number = [&](const char* name, std::int64_t value) { m.attr(name) = py::int_(value); };
     number("VALUE", STN_EVENT_VALUE);
     number("ABSENT", STN_EVENT_ABSENT);
@@ -47,6 +53,8 @@ void bind_numbers(py::module_& m) {
     number("WANT_REFRESH", STN_FETCH_REFRESH);
     number("INVALIDATE_STALE", STN_INVALIDATE_STALE);
     number("NOTICE_ALL", STN_NOTICE_ALL);
+    number("NOTICE_BREAKER", STN_NOTICE_BREAKER);
+    number("NOTICE_CONNECTION", STN_NOTICE_CONNECTION);
     number("LOCK_HELD", STN_LOCK_HELD);
     number("ERROR_RETRYABLE", STN_ERROR_RETRYABLE);
     number("ERROR_MAY_HAVE_APPLIED", STN_ERROR_MAY_HAVE_APPLIED);

@@ -16,6 +16,8 @@ Calls block and are for threads; ``stanchion.aio`` has the same names for asynci
 and timedelta do, too.
 """
 
+import logging as _logging
+
 from . import aio
 from ._cached import CachedCoroutine, CachedFunction
 from ._codecs import Codec
@@ -48,11 +50,13 @@ from ._errors import (
     WouldDeadlock,
 )
 from ._native import version as _version
+from ._stats import CacheStats, Stats
 from ._sync import Cache, Client, Group, Lock, Tick, connect
 from ._ticks import TickRun
 from ._values import ABSENT, Absent, Fresh, Key, Lookup, Loss, Result
 
 __version__ = _version()
+_logging.getLogger("stanchion").addHandler(_logging.NullHandler())
 
 __all__ = [
     "connect",
@@ -71,6 +75,8 @@ __all__ = [
     "Result",
     "Lookup",
     "Loss",
+    "Stats",
+    "CacheStats",
     "Codec",
     "Duration",
     "Key",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import weakref
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from ._codecs import CodecLike, codec_of
 from ._errors import Error
 from ._mailbox import log, new_tag, when_gone
 from ._options import to_json
+from ._stats import CacheStats
 from ._values import ABSENT
 
 _AT_EXIT_MS = 1_000
@@ -27,15 +29,16 @@ class ClientCore:
     def __init__(self, url: str, options: Mapping[str, object]) -> None:
         self.native = _native.Client(url, to_json(options))
         self.memory = url.startswith("memory:")
+        self.caches: dict[str, _native.Cache] = {}  # by name; the library, too, keeps them as long as the client
         self._lock_policies: dict[str, _native.LockPolicy] = {}
-        self._watch()
+        self._watch(place_of(url))
         _open.add(self)
 
-    def _watch(self) -> None:
+    def _watch(self, place: str) -> None:
         """Notices go to the log, from the attendant's thread."""
         attendant = _background.attendant()
         tag = new_tag()
-        attendant.handlers[tag] = _log_notice
+        attendant.handlers[tag] = functools.partial(_log_notice, place)
         when_gone(self, attendant.handlers.pop, tag, None)
         self.native.watch(_native.NOTICE_ALL, attendant.queue, tag)
 
@@ -49,9 +52,14 @@ class ClientCore:
             policy = self._lock_policies[text] = _native.LockPolicy(text)
         return policy
 
-    def stats(self, cache: Optional[_native.Cache] = None) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """A snapshot of the counters."""
-        return cast("dict[str, int]", json.loads(self.native.stats(cache)))
+        return cast("dict[str, int]", json.loads(self.native.stats(None)))
+
+    def cache_counters(self, cache: _native.Cache) -> dict[str, int]:
+        """The same of one cache, without what only a client counts."""
+        every = json.loads(self.native.stats(cache))
+        return {name: every[name] for name in CacheStats.__annotations__}
 
 
 class CacheCore:
@@ -75,6 +83,8 @@ class CacheCore:
         if "codec" in options:
             raise TypeError("codec is given twice")
         self.native = _native.Cache(client.native, name, to_json({**options, "codec": self.codec.wire}))
+        version = options.get("version")
+        client.caches.setdefault(f"{name}@{version}" if version else name, self.native)
 
     def variant(self, options: Mapping[str, object]) -> CacheCore:
         """The same cache with another policy."""
@@ -96,9 +106,19 @@ class GroupCore:
         self.native = _native.Group(client.native if client is not None else None)
 
 
-def _log_notice(event: _native.Event) -> None:
+_GOOD_NEWS = (_native.NOTICE_CONNECTION, _native.NOTICE_BREAKER)  # if their status is ok
+
+
+def _log_notice(place: str, event: _native.Event) -> None:
     text = (event.data or b"").decode("utf-8", "replace")
-    (log.info if event.status == _native.OK else log.warning)("%s", text)
+    good = event.status == _native.OK and event.reason in _GOOD_NEWS
+    (log.info if good else log.warning)("%s: %s", place, text)
+
+
+def place_of(url: str) -> str:
+    """A store's address for the log: nothing of it that may be secret."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 _open = weakref.WeakSet()

@@ -5,6 +5,7 @@ from typing import Final, Optional
 
 STATUSES: Final[dict[int, str]]
 REASONS: Final[dict[int, str]]
+STATS: Final[dict[str, str]]
 
 VALUE: Final[int]
 ABSENT: Final[int]
@@ -30,6 +31,8 @@ NO_STORE: Final[int]
 WANT_REFRESH: Final[int]
 INVALIDATE_STALE: Final[int]
 NOTICE_ALL: Final[int]
+NOTICE_BREAKER: Final[int]
+NOTICE_CONNECTION: Final[int]
 LOCK_HELD: Final[int]
 ERROR_RETRYABLE: Final[int]
 ERROR_MAY_HAVE_APPLIED: Final[int]

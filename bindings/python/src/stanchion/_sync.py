@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union, cast, overload
 
 from . import _background, _fetching, _locks, _native, _ticks
 from ._cached import CachedCoroutine, CachedFunction, P, R, Template, is_coroutine_function
@@ -16,6 +16,7 @@ from ._durations import Duration, deadline_ms, slot_ms, to_ms
 from ._errors import Error, LockTimeout
 from ._keys import KeyMaker
 from ._mailbox import done, run
+from ._stats import CacheStats, Stats
 from ._threads import here
 from ._values import Fresh, Key, Lookup, Loss, Result, key_bytes
 
@@ -174,9 +175,9 @@ class Client:
         self._core.native.ready(deadline_ms(timeout, "timeout"), host.queue, tag)
         run(done(host, tag, 0))
 
-    def stats(self) -> dict[str, int]:
+    def stats(self) -> Stats:
         """The counters since the client was opened: {"flights": 1, ...}. Does not block. Since 0.1."""
-        return self._core.stats()
+        return cast("Stats", self._core.counters())
 
     def advance(self, by: Duration) -> None:
         """Moves the clock of ``memory://?clock=manual``, for tests: what expires by then has expired. Since 0.1."""
@@ -266,9 +267,9 @@ class Cache:
         """The same cache with another policy for its calls: ``cache.with_policy(ttl="1h")``. Since 0.1."""
         return Cache(self._core.variant(options))
 
-    def stats(self) -> dict[str, int]:
+    def stats(self) -> CacheStats:
         """The counters of this cache. Does not block. Since 0.1."""
-        return self._core.client.stats(self._core.native)
+        return cast("CacheStats", self._core.client.cache_counters(self._core.native))
 
 
 class _Decorator:

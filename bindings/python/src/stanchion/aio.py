@@ -25,6 +25,7 @@ from ._errors import Error, LockTimeout
 from ._keys import KeyMaker
 from ._loops import LoopHost, here
 from ._mailbox import done, log, when_gone
+from ._stats import CacheStats, Stats
 from ._values import Fresh, Key, Lookup, Loss, Result, key_bytes
 
 if TYPE_CHECKING:
@@ -157,9 +158,9 @@ class Client:
         self._core.native.ready(deadline_ms(timeout, "timeout"), host.queue, tag)
         await done(host, tag, 0)
 
-    def stats(self) -> dict[str, int]:
+    def stats(self) -> Stats:
         """As `stanchion.Client.stats`: not awaited. Since 0.1."""
-        return self._core.stats()
+        return cast("Stats", self._core.counters())
 
     def advance(self, by: Duration) -> None:
         """As `stanchion.Client.advance`: not awaited. Since 0.1."""
@@ -265,9 +266,9 @@ class Cache:
         """As `stanchion.Cache.with_policy`. Since 0.1."""
         return Cache(self._core.variant(options))
 
-    def stats(self) -> dict[str, int]:
+    def stats(self) -> CacheStats:
         """As `stanchion.Cache.stats`: not awaited. Since 0.1."""
-        return self._core.client.stats(self._core.native)
+        return cast("CacheStats", self._core.client.cache_counters(self._core.native))
 
 
 class Group:
