@@ -4,7 +4,8 @@
 # bash packaging/python.sh [--all] [PYTEST ARGUMENTS...]
 # Builds the library once and the Python module for the oldest and the newest Python >= 3.9 that is here (--all: for each;
 # STN_PYTHONS="FILE FILE..." names them), each in a virtual environment of its own below build/, with the versions of
-# bindings/python/constraints.txt. Runs the package's tests on each, and mypy, ruff and a look at the exported symbols.
+# bindings/python/constraints.txt. Runs the package's tests on each, with those of examples/python on the newest, and mypy,
+# ruff and a look at the exported symbols.
 # The last line is `N passed, M failed`.
 
 set -uo pipefail
@@ -61,9 +62,10 @@ for line in "${pythons[@]}"; do
   minor=${line%% *}
   venv=$root/build/py-venv-3.$minor
   interpreters+=("$venv/bin/python")
-  tools=(pybind11 pytest ruff typing_extensions)
+  tools=(pybind11 pytest ruff typing_extensions prometheus_client opentelemetry-sdk)
   ((minor == 9)) && tools+=(mypy)    # the last one that checks against 3.9
   ((minor >= 10)) && tools+=(uvloop)
+  [[ $line == "${pythons[-1]}" ]] && ((minor >= 12)) && tools+=(fastapi uvicorn httpx flask django)    # the examples
   [[ -x $venv/bin/python ]] || "${line#* }" -m venv "$venv" || failed=$((failed + 1))
   "$venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$package/constraints.txt" "${tools[@]}" ||
     failed=$((failed + 1))
@@ -83,6 +85,8 @@ for python in "${interpreters[@]}"; do
   module=$("$python" -c 'import stanchion._native as native; print(native.__file__)')
   check "exports-$name" exports_only_its_init "$module"
   check "runpath-$name" needs_no_path "$module"
+  unset STN_EXAMPLES
+  [[ -x ${python%python}flask ]] && export STN_EXAMPLES=1    # then examples/python is tested, and not skipped
   "$python" -m pytest -p no:cacheprovider "$@" >"$logs/python-$name.log" 2>&1
   status=$?
   grep -E '^(FAILED|ERROR)' "$logs/python-$name.log"
@@ -97,8 +101,8 @@ done
 for python in "${interpreters[@]}"; do
   [[ -x ${python%python}mypy ]] && check mypy "${python%python}mypy"
 done
-check ruff "${interpreters[-1]%python}ruff" check .
-check ruff-format "${interpreters[-1]%python}ruff" format --check .
+check ruff "${interpreters[-1]%python}ruff" check --config pyproject.toml . "$root/examples/python"
+check ruff-format "${interpreters[-1]%python}ruff" format --config pyproject.toml --check . "$root/examples/python"
 
 echo "$passed passed, $failed failed"
 ((failed == 0))
