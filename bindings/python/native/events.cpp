@@ -75,6 +75,7 @@ void bind_events(py::module_& m) {
         .def("next", &next, py::arg("timeout_ms"))
         .def("drain", &drain)
         .def("fd", &fd)
+        .def("set_sync", [](const queue& q) { must([&](stn_error** e) { return stn_queue_set_sync(q.h.get(), e); }); })
         .def("wake", [](const queue& q) { stn_queue_wake(q.h.get()); })
         .def(
             "cancel", [](const queue& q, std::uint64_t op) { stn_cancel(q.h.get(), op); }, py::arg("op"))

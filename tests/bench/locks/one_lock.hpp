@@ -39,6 +39,7 @@ class one_lock {
   public:
     one_lock(stn_client* client, std::string name) : client_(client), name_(std::move(name)) {
         must(::stn_queue_new(0, &queue_, nullptr), "no queue");
+        must(::stn_queue_set_sync(queue_, nullptr), "no sync queue");
         must(::stn_lock_policy_new(R"({"ttl": "30s", "wait": "60s"})", &policy_, nullptr), "no policy");
     }
     ~one_lock() {

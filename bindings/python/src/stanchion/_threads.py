@@ -21,6 +21,7 @@ class ThreadHost(Mailbox):
 
     def __init__(self) -> None:
         super().__init__()
+        self.queue.set_sync()  # each call waits for what it has begun
         # What another reader of the queue (the attendant; a call made by a signal handler or a finalizer) took for a
         # call that waits here.
         self._waiting: set[int] = set()
