@@ -5,6 +5,9 @@ import asyncio
 import logging
 import os
 import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -265,42 +268,103 @@ def test_a_meter_reads_the_counters():
 # ---- The log
 
 
-def test_a_connection_that_is_lost_and_comes_back_is_told_once_each(tmp_path, caplog):
-    binary = os.environ.get("STN_REDIS_SERVER") or "redis-server"
-    port = free_port()
+class Redis:
+    """A server that a test may end, stop and start."""
+
+    def __init__(self, folder):
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self._folder = folder
+        self.start()
+
+    def start(self):
+        binary = os.environ.get("STN_REDIS_SERVER") or shutil.which("redis-server")
+        options = ["--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--dir", str(self._folder)]
+        self.process = subprocess.Popen([binary, *options], stdout=subprocess.DEVNULL)
+
+    def end(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        self.process.wait(10)
+
+    def command(self, *words):
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall("".join(f"*{len(words)}\r\n" + "".join(f"${len(w)}\r\n{w}\r\n" for w in words)).encode())
+            return connection.recv(1000)
+
+
+@pytest.fixture
+def redis(tmp_path):
+    if not os.environ.get("STN_REDIS_SERVER") and not shutil.which("redis-server"):
+        pytest.skip("no redis-server here")
+    server = Redis(tmp_path)
+    yield server
+    server.end()
+
+
+def connected(client):
+    for _ in range(200):
+        try:
+            return client.ready(1)
+        except stanchion.Unavailable:
+            time.sleep(0.05)
+    raise AssertionError("the server does not answer")
+
+
+@pytest.fixture
+def told(caplog):
+    """What the log has, as (level, text)."""
     caplog.set_level(logging.INFO, "stanchion")
+    return lambda word="": [
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.name == "stanchion" and word in record.getMessage()
+    ]
 
-    def serve():
-        command = [binary, "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(tmp_path)]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
-    def told():
-        return [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "stanchion"]
+def test_a_connection_that_is_lost_and_comes_back_is_told_once_each(redis, told, caplog):
+    good = ("INFO", f"{redis.url}: connected")
+    with stanchion.connect(redis.url) as client:
+        connected(client)
+        until(lambda: good in told())
+        caplog.clear()
+        redis.end()
+        until(lambda: told("not connected"))
+        time.sleep(0.5)  # it tries again and again
+        redis.start()
+        until(lambda: good in told(), 10)
+    lost, back = told("connected")
+    assert lost[0] == "WARNING"
+    assert lost[1].startswith(f"{redis.url}: not connected, and trying again")
+    assert back == good
 
-    server = serve()
-    try:
-        with stanchion.connect(f"redis://127.0.0.1:{port}") as client:
-            for _ in range(100):
-                try:
-                    client.ready(1)
-                    break
-                except stanchion.Unavailable:
-                    time.sleep(0.05)
-            until(lambda: told()[-1:] == [("INFO", f"redis://127.0.0.1:{port}: connected")])
-            caplog.clear()
-            server.terminate()
-            server.wait(10)
-            until(lambda: any("not connected" in text for _, text in told()))
-            time.sleep(0.5)  # it tries again and again
-            server = serve()
-            until(lambda: told()[-1][0] == "INFO", 10)
-        lost, back = [entry for entry in told() if "connected" in entry[1]]
-        assert lost[0] == "WARNING"
-        assert lost[1].startswith(f"redis://127.0.0.1:{port}: not connected, and trying again")
-        assert back == ("INFO", f"redis://127.0.0.1:{port}: connected")
-    finally:
-        server.terminate()
-        server.wait(10)
+
+def test_a_breaker_that_opens_and_closes_is_told_once_each(redis, told):
+    with stanchion.connect(redis.url, command_timeout=0.1) as client:
+        connected(client)
+        cache = client.cache("c", ttl=60)
+        redis.process.send_signal(signal.SIGSTOP)
+        until(lambda: cache.get_or_load("key", lambda: 1) and told("again and again"), 20)
+        for _ in range(5):
+            assert cache.get_or_load("key", lambda: 1) == 1
+        redis.process.send_signal(signal.SIGCONT)
+        until(lambda: cache.get_or_load("key", lambda: 1) and told("answers again"), 20)
+        assert client.stats()["breaker_opened"] == 1
+    assert told("again and again") == [
+        ("WARNING", f"{redis.url}: the store fails again and again: loads go on without it")
+    ]
+    assert told("answers again") == [("INFO", f"{redis.url}: the store answers again")]
+
+
+def test_a_lock_without_an_end_is_told_once(redis, told):
+    with stanchion.connect(redis.url) as client:
+        connected(client)
+        assert redis.command("SET", "foreign", "theirs") == b"+OK\r\n"
+        crowd = Crowd(5, lambda: client.try_lock("x", ttl=60, key="foreign")).join()
+        assert crowd.results == [None] * 5
+        until(lambda: told("no TTL"))
+        assert client.try_lock("x", ttl=60, key="foreign") is None
+    assert [level for level, _ in told("no TTL")] == ["WARNING"]
 
 
 def test_a_refresh_that_may_come_too_late_is_a_warning(caplog):
@@ -313,28 +377,7 @@ def test_a_refresh_that_may_come_too_late_is_a_warning(caplog):
     assert caplog.records[0].getMessage().startswith('memory://: cache "slow": ttl - soft_ttl')
 
 
-def test_a_lock_without_an_end_is_told_once(redis_url, caplog):
-    with stanchion.connect(redis_url, prefix=f"log{os.getpid()}") as client, client.lock("x", ttl=60):
-        pass
-    # what another program might do
-    with stanchion.connect(redis_url, prefix=f"log{os.getpid()}") as client:
-        port = int(redis_url.rpartition(":")[2])
-        _command(port, "SET", f"foreign{os.getpid()}", "theirs")
-        crowd = Crowd(5, lambda: client.try_lock("x", ttl=60, key=f"foreign{os.getpid()}"))
-        assert crowd.join().results == [None] * 5
-        until(lambda: any("no TTL" in record.getMessage() for record in caplog.records))
-    assert sum("no TTL" in record.getMessage() for record in caplog.records) == 1
-
-
-def _command(port, *words):
-    import socket
-
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall("".join(f"*{len(words)}\r\n" + "".join(f"${len(w)}\r\n{w}\r\n" for w in words)).encode())
-        assert connection.recv(100) == b"+OK\r\n"
-
-
-def test_who_has_no_logging_hears_nothing(tmp_path):
+def test_who_has_no_logging_hears_nothing():
     code = f"""
         import stanchion
         with stanchion.connect("redis://127.0.0.1:{free_port()}") as client:
@@ -343,9 +386,7 @@ def test_who_has_no_logging_hears_nothing(tmp_path):
             except stanchion.Unavailable:
                 pass
     """
-    ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
     assert (ended.stdout, ended.stderr) == ("", "")
 
 
