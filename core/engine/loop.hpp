@@ -106,6 +106,8 @@ class loop final : public time_listener {
     // needs the loop.
     void work_until(function_ref<bool()> answered, std::int64_t timeout_ms) noexcept;
     void ring() noexcept;
+    // Callers leave the work to the loop: whoever posts may as well ring.
+    [[nodiscard]] bool in_company() const noexcept { return time_->now_ms() < company_until_.load(); }
 
     // Starts the thread; `keep` lives as long as it runs. `manual`: nobody waits for the clock, it calls.
     void start(std::shared_ptr<void> keep, bool manual);
