@@ -339,21 +339,22 @@ def test_a_connection_that_is_lost_and_comes_back_is_told_once_each(redis, told,
     assert back == good
 
 
-def test_a_breaker_that_opens_and_closes_is_told_once_each(redis, told):
+def test_a_breaker_that_opens_and_closes_is_told_once_each_time(redis, told):
     with stanchion.connect(redis.url, command_timeout=0.1) as client:
         connected(client)
         cache = client.cache("c", ttl=60)
         redis.process.send_signal(signal.SIGSTOP)
-        until(lambda: cache.get_or_load("key", lambda: 1) and told("again and again"), 20)
+        until(lambda: cache.get_or_load("key", lambda: 1) and told("the store fails"), 20)
         for _ in range(5):
             assert cache.get_or_load("key", lambda: 1) == 1
         redis.process.send_signal(signal.SIGCONT)
-        until(lambda: cache.get_or_load("key", lambda: 1) and told("answers again"), 20)
-        assert client.stats()["breaker_opened"] == 1
-    assert told("again and again") == [
-        ("WARNING", f"{redis.url}: the store fails again and again: loads go on without it")
-    ]
-    assert told("answers again") == [("INFO", f"{redis.url}: the store answers again")]
+        until(lambda: cache.get_or_load("key", lambda: 1) and told("the store answers"), 20)
+    opened = ("WARNING", f"{redis.url}: the store fails again and again: loads go on without it")
+    closed = ("INFO", f"{redis.url}: the store answers again")
+    # on a busy machine more than once
+    until(lambda: told("the store").count(opened) == client.stats()["breaker_opened"])
+    assert told("the store")[::2] == [opened] * len(told("the store")[::2])
+    assert told("the store")[1::2] == [closed] * len(told("the store")[1::2])
 
 
 def test_a_lock_without_an_end_is_told_once(redis, told):
