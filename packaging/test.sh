@@ -9,8 +9,8 @@
 #   live     the same build against redis-server and valkey-server, started by the tests; both against the embedded store;
 #            a stampede of 50 processes on each; the examples that need servers
 #   asan     AddressSanitizer + UndefinedBehaviorSanitizer: unit, stress, conformance, abi, faults, fuzz, sim
-#   tsan     ThreadSanitizer: unit, stress, many threads on a real server (this compiles the tests with clang++-19,
-#            warnings are errors)
+#   tsan     ThreadSanitizer: unit, stress, many threads and queues that work on a real server (this compiles the tests
+#            with clang++-19, warnings are errors)
 #   sim      release build; 10,000 seeds of the simulator; the benchmarks, shortly; the stampede as in the demo
 #   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
 #   format   clang-format changes nothing
@@ -197,7 +197,7 @@ stage_tsan() {
   compile tsan tests/all || return
   suite tsan unit 300
   suite tsan stress 480
-  suite tsan live 240 --source-file="*many_threads*"
+  counted tsan live 240 "$root/build/tsan/tests/live/live" --source-file="*many_threads*,*sync_queue*"
 }
 
 stage_sim() {
@@ -271,6 +271,7 @@ for stage in "${stages[@]}"; do
     sim) packages+=(libbenchmark-dev) ;;
     live) packages+=(openssl libpq-dev) ;;
     format) packages+=(clang-format-19) ;;
+    python) packages+=(python3-dev python3-venv) ;;
   esac
 done
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
