@@ -64,13 +64,14 @@ py::tuple get(const cache& c, const py::bytes& key, std::int64_t deadline_ms, co
 }
 
 std::uint64_t put(const cache& c, const policy* with, const py::bytes& key, const py::bytes& value, std::int64_t ttl_ms,
-                  std::int64_t soft_ttl_ms, std::int64_t deadline_ms, const queue& q, std::uint64_t tag) {
+                  std::int64_t soft_ttl_ms, std::int64_t deadline_ms, const queue& q, std::uint64_t tag,
+                  std::int32_t codec) {
     const auto k = view(key);
     const auto v = view(value);
     std::uint64_t op = 0;
     must([&](stn_error** e) {
-        return stn_cache_put(c.h.get(), pointer(with), k.data, k.size, v.data, v.size, STN_CODEC_DEFAULT, ttl_ms,
-                             soft_ttl_ms, deadline_ms, q.h.get(), tag, &op, e);
+        return stn_cache_put(c.h.get(), pointer(with), k.data, k.size, v.data, v.size, codec, ttl_ms, soft_ttl_ms,
+                             deadline_ms, q.h.get(), tag, &op, e);
     });
     return op;
 }
@@ -85,28 +86,31 @@ std::uint64_t invalidate(const cache& c, const py::bytes& key, std::uint32_t fla
     return op;
 }
 
-// The answers of a lease: how many events will carry host_ref.
+// The answers of a lease: how many events will carry host_ref. With a queue, FILLED tells what became of the fill.
 
 std::uint32_t fulfil(const lease& l, const py::bytes& value, std::int64_t ttl_ms, std::int64_t soft_ttl_ms,
-                     std::uint64_t host_ref) {
+                     std::uint64_t host_ref, std::int32_t codec, const queue* q, std::uint64_t tag) {
     const auto v = view(value);
     std::uint32_t shared = 0;
     must([&](stn_error** e) {
-        return stn_lease_fulfil(l.h.get(), v.data, v.size, STN_CODEC_DEFAULT, ttl_ms, soft_ttl_ms, host_ref, nullptr, 0,
+        return stn_lease_fulfil(l.h.get(), v.data, v.size, codec, ttl_ms, soft_ttl_ms, host_ref, pointer(q), tag,
                                 &shared, e);
     });
     return shared;
 }
 
-std::uint32_t fulfil_absent(const lease& l, std::int64_t ttl_ms) {
+std::uint32_t fulfil_absent(const lease& l, std::int64_t ttl_ms, std::uint64_t host_ref, const queue* q,
+                            std::uint64_t tag) {
     std::uint32_t shared = 0;
-    must([&](stn_error** e) { return stn_lease_fulfil_absent(l.h.get(), ttl_ms, 0, nullptr, 0, &shared, e); });
+    must([&](stn_error** e) {
+        return stn_lease_fulfil_absent(l.h.get(), ttl_ms, host_ref, pointer(q), tag, &shared, e);
+    });
     return shared;
 }
 
 std::uint32_t fail(const lease& l, std::int32_t code, const std::string& text, std::uint64_t host_ref) {
     std::uint32_t shared = 0;
-    must([&](stn_error** e) { return stn_lease_fail(l.h.get(), code, text.c_str(), host_ref, &shared, e); });
+    must([&](stn_error** e) { return stn_lease_fail(l.h.get(), code, text.empty() ? nullptr : text.c_str(), host_ref, &shared, e); });
     return shared;
 }
 
@@ -130,13 +134,16 @@ void bind_caches(py::module_& m) {
              py::arg("within").none(true), py::arg("queue"), py::arg("tag"))
         .def("get", &get, py::arg("key"), py::arg("deadline_ms"), py::arg("queue"), py::arg("tag"))
         .def("put", &put, py::arg("policy").none(true), py::arg("key"), py::arg("value"), py::arg("ttl_ms"),
-             py::arg("soft_ttl_ms"), py::arg("deadline_ms"), py::arg("queue"), py::arg("tag"))
+             py::arg("soft_ttl_ms"), py::arg("deadline_ms"), py::arg("queue"), py::arg("tag"),
+             py::arg("codec") = STN_CODEC_DEFAULT + 0)
         .def("invalidate", &invalidate, py::arg("key"), py::arg("flags"), py::arg("deadline_ms"), py::arg("queue"),
              py::arg("tag"));
 
     py::class_<lease>(m, "Lease")
-        .def("fulfil", &fulfil, py::arg("value"), py::arg("ttl_ms"), py::arg("soft_ttl_ms"), py::arg("host_ref"))
-        .def("fulfil_absent", &fulfil_absent, py::arg("ttl_ms"))
+        .def("fulfil", &fulfil, py::arg("value"), py::arg("ttl_ms"), py::arg("soft_ttl_ms"), py::arg("host_ref"),
+             py::arg("codec") = STN_CODEC_DEFAULT + 0, py::arg("queue").none(true) = py::none(), py::arg("tag") = 0)
+        .def("fulfil_absent", &fulfil_absent, py::arg("ttl_ms"), py::arg("host_ref") = 0,
+             py::arg("queue").none(true) = py::none(), py::arg("tag") = 0)
         .def("fail", &fail, py::arg("code"), py::arg("text"), py::arg("host_ref"))
         .def("detach", &detach)
         .def("scope", [](const lease& l) { return wrapped<scope>(stn_lease_scope(l.h.get())); })

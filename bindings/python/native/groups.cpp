@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 
+#include <pybind11/stl.h>
+
 #include "handles.hpp"
 
 namespace stanchion_python {
 
 namespace {
 
-std::unique_ptr<group> open(const client* c) {
+std::unique_ptr<group> open(const client* c, const std::optional<std::string>& options) {
     auto made = std::make_unique<group>();
     must([&](stn_error** e) {
         stn_group* out = nullptr;
-        const auto status = stn_group_new(pointer(c), nullptr, &out, e);
+        const auto status = stn_group_new(pointer(c), options ? options->c_str() : nullptr, &out, e);
         made->h.reset(out);
         return status;
     });
@@ -51,7 +53,7 @@ std::int64_t detach(const flight& f) {
 
 void bind_groups(py::module_& m) {
     py::class_<group>(m, "Group")
-        .def(py::init(&open), py::arg("client").none(true))
+        .def(py::init(&open), py::arg("client").none(true), py::arg("options").none(true) = py::none())
         .def("join", &join, py::arg("key"), py::arg("deadline_ms"), py::arg("within").none(true), py::arg("queue"),
              py::arg("tag"))
         .def("forget", &forget, py::arg("key"));

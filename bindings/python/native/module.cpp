@@ -39,6 +39,7 @@ void bind_numbers(py::module_& m) {
     number("DONE", STN_EVENT_DONE);
     number("REVOKED", STN_EVENT_REVOKED);
     number("LOCK_LOST", STN_EVENT_LOCK_LOST);
+    number("FILLED", STN_EVENT_FILLED);
     number("NOTICE", STN_EVENT_NOTICE);
     number("ERROR", STN_EVENT_ERROR);
     number("STALE", STN_ANSWER_STALE);
