@@ -162,6 +162,26 @@ def test_what_the_loader_raises_is_load_failed_elsewhere(connect):
     assert caught.value.key == b"key"
 
 
+class Speechless(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("\ud800"), ValueError("a\0b"), Speechless()], ids=["surrogate", "nul", "none"]
+)
+def test_a_failure_that_has_no_text_for_others_is_a_failure_all_the_same(connect, error):
+    first, second = connect().cache("c", ttl=60), connect().cache("c", ttl=60)
+    source = Source(error=error, seconds=0.3)
+    crowd = Crowd(5, lambda: first.get_or_load("key", source))
+    until(lambda: source.calls)
+    with pytest.raises(stanchion.LoadFailed, match=type(error).__name__):
+        second.get_or_load("key", unexpected)
+    crowd.join()
+    assert crowd.errors == [error] * 5
+    assert source.calls == 1
+
+
 def test_a_value_that_cannot_be_encoded_fails_the_load_and_stores_nothing(client):
     cache = client.cache("c", ttl=60, error_ttl=0)
     with pytest.raises(TypeError):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Union
+from typing import Optional
 
 from . import _native
 
@@ -239,6 +239,10 @@ _NUMBERS = {name: number for number, name in _native.STATUSES.items()}
 
 
 def text_of(error: BaseException) -> str:
-    """One line for callers in other processes."""
-    text: Union[str, None] = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    """One line for callers in other processes, whatever an exception says of itself."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:
+        return name
+    return f"{name}: {text}".encode("utf-8", "backslashreplace").decode() if text else name
