@@ -18,7 +18,7 @@ and timedelta do, too.
 
 import logging as _logging
 
-from . import aio
+from . import _interpreter, aio  # noqa: F401
 from ._cached import CachedCoroutine, CachedFunction
 from ._codecs import Codec
 from ._durations import Duration
