@@ -10,6 +10,7 @@
 
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$root/packaging/lib_python.sh"
 package=$root/bindings/python
 all=0
 [[ ${1-} == --all ]] && all=1 && shift
@@ -33,12 +34,7 @@ exports_only_its_init() { [[ $(nm -D --defined-only "$1" | awk '{ print $3 }') =
 needs_no_path() { ! readelf -d "$1" | grep -E 'RPATH|RUNPATH'; }
 
 mkdir -p "$logs"
-mapfile -t pythons < <(find_pythons)
-if ((${#pythons[@]} == 0)); then
-  say "There is no Python >= 3.9 with headers and venv here"
-  echo "0 passed, 1 failed"
-  exit 1
-fi
+need_pythons
 ((all)) || mapfile -t pythons < <(printf '%s\n' "${pythons[0]}" "${pythons[-1]}" | uniq)
 
 interpreters=()
@@ -46,7 +42,7 @@ for line in "${pythons[@]}"; do
   minor=${line%% *}
   venv=$root/build/py-venv-3.$minor
   interpreters+=("$venv/bin/python")
-  tools=(pybind11 pytest ruff typing_extensions prometheus_client opentelemetry-sdk)
+  tools=(gunicorn pybind11 pytest ruff typing_extensions prometheus_client opentelemetry-sdk)
   ((minor == 9)) && tools+=(mypy)    # the last one that checks against 3.9
   ((minor >= 10)) && tools+=(uvloop)
   [[ $line == "${pythons[-1]}" ]] && ((minor >= 12)) && tools+=(fastapi uvicorn httpx flask django)    # the examples
@@ -85,6 +81,15 @@ done
 for python in "${interpreters[@]}"; do
   [[ -x ${python%python}mypy ]] && check mypy "${python%python}mypy"
 done
+# pip install as users do: in a new environment, of the newest Python, from the sources.
+installed() {
+  local python=${pythons[-1]#* } fresh=$root/build/py-installed
+  rm -rf "$fresh"
+  "$python" -m venv "$fresh" &&
+    "$fresh/bin/pip" install --quiet --disable-pip-version-check "$package" &&
+    (cd "$fresh" && quick_start memory:// | env -u PYTHONPATH "$fresh/bin/python" -W error -)
+}
+check pip-install installed
 check ruff "${interpreters[-1]%python}ruff" check --config pyproject.toml . "$root/examples/python"
 check ruff-format "${interpreters[-1]%python}ruff" format --config pyproject.toml --check . "$root/examples/python"
 
