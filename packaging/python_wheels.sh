@@ -17,7 +17,7 @@ rm -rf "$wheels"
 mkdir -p "$wheels"
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-redis-server --bind 127.0.0.1 --port "$port" --save "" --dir "$wheels" >"$wheels/redis.log" 2>&1 &
+"${STN_REDIS_SERVER:-redis-server}" --bind 127.0.0.1 --port "$port" --save "" --dir "$wheels" >"$wheels/redis.log" 2>&1 &
 redis=$!
 trap 'kill "$redis"' EXIT
 
