@@ -253,6 +253,24 @@ def test_a_lock_needs_a_ttl_and_knows_its_options(client):
         client.lock("report", ttl=-1)
 
 
+def test_options_that_were_read_before_excuse_no_others(client):
+    client.lock("l", ttl=1)
+    for wrong in (True, [1]):  # True equals 1
+        with pytest.raises(stanchion.InvalidArgument, match="ttl"):
+            client.lock("l", ttl=wrong)
+
+
+def test_a_task_lock_that_is_dropped_while_held_is_heard_of_no_more(client):
+    async def main():
+        lock = await client.aio.try_lock("l", ttl=30)
+        handlers = _loops.here().handlers
+        assert len(handlers) == 1
+        del lock
+        assert not handlers
+
+    asyncio.run(main())
+
+
 def test_a_cancelled_acquire_is_told_to_the_library_at_once(client):
     async def main():
         async with client.aio.lock("report", ttl=30):

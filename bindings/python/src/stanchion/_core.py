@@ -30,7 +30,7 @@ class ClientCore:
         self.native = _native.Client(url, to_json(options))
         self.memory = url.startswith("memory:")
         self.caches: dict[str, _native.Cache] = {}  # by name; the library, too, keeps them as long as the client
-        self._lock_policies: dict[str, _native.LockPolicy] = {}
+        self._lock_policies: dict[tuple[object, ...], _native.LockPolicy] = {}
         self._watch(place_of(url))
         _open.add(self)
 
@@ -44,12 +44,16 @@ class ClientCore:
 
     def lock_policy(self, options: Mapping[str, object]) -> _native.LockPolicy:
         """The policy for these options, read once."""
-        text = to_json(options)
-        policy = self._lock_policies.get(text)
+        same = (*options.items(), *map(type, options.values()))  # True equals 1, and is no duration
+        try:
+            policy = self._lock_policies.get(same)
+        except TypeError:  # something that has no hash will not do for an option
+            return _native.LockPolicy(to_json(options))
         if policy is None:
+            made = _native.LockPolicy(to_json(options))
             if len(self._lock_policies) >= 1_000:
                 self._lock_policies.clear()
-            policy = self._lock_policies[text] = _native.LockPolicy(text)
+            policy = self._lock_policies[same] = made
         return policy
 
     def counters(self) -> dict[str, int]:
