@@ -88,13 +88,20 @@ def number(value):
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def ratio(row):
-    """How many times better than the best of the others, and which that is."""
-    ours = row["values"]["stanchion"]
-    others = {name: value for name, value in row["values"].items() if name != "stanchion"}
+def verdict(row):
+    """How many times better than the best of the others; the bare GET is a floor and none of them."""
+    if row["unit"] == "seen":
+        return ""
     rate = row["unit"] == "1/s"
-    best = max(others, key=others.get) if rate else min(others, key=others.get)
-    return (ours / others[best] if rate else others[best] / ours), best
+    ours = row["values"]["stanchion"]
+    factors = {}
+    for name, value in row["values"].items():
+        if name != "stanchion":
+            factors[name] = ours / value if rate else value / ours
+    peers = {name: factor for name, factor in factors.items() if not name.endswith(" GET")}
+    best = min(peers, key=peers.get)
+    text = f"**{peers[best]:.1f}** x {best}" if len(peers) > 1 else f"**{peers[best]:.1f}** x"
+    return ", ".join([text, *(f"{factor:.1f} x GET" for name, factor in factors.items() if name not in peers)])
 
 
 def told(row, name):
@@ -110,13 +117,8 @@ def show(rows):
     print("| | | stanchion | others | ratio |\n|---|---|---|---|---|")
     for row in rows:
         others = ", ".join(f"{name} {told(row, name)}" for name in row["values"] if name != "stanchion")
-        if row["unit"] == "seen":
-            verdict = ""
-        else:
-            factor, best = ratio(row)
-            verdict = f"{factor:.2f} x {best}"
         unit = f"{row['cell']}, {row['unit']}"
-        print(f"| {unit} | {row['placement']} | {told(row, 'stanchion')} | {others} | {verdict} |")
+        print(f"| {unit} | {row['placement']} | {told(row, 'stanchion')} | {others} | {verdict(row)} |")
 
 
 def main():
