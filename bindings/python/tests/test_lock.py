@@ -301,3 +301,19 @@ def test_a_lock_that_comes_together_with_the_cancellation_is_given_back(client):
             pass
 
     asyncio.run(main())
+
+
+def test_a_blocked_loop_keeps_its_lock_and_one_that_is_lost_is_never_said_to_be_held(connect):
+    async def main():
+        mine, other = connect().aio, connect().aio
+        async with mine.lock("report", ttl=0.4) as lock:
+            time.sleep(1.2)  # three times the ttl: the library renews without the loop
+            if lock.held:  # a machine that stood still for a whole ttl may have lost it
+                assert await other.try_lock("report", ttl=0.4) is None
+                assert (await mine.inspect_lock("report"))["token"] == lock.token
+            else:
+                assert lock.lost is not None
+            return lock.lost
+
+    lost = [asyncio.run(main()) for _ in range(3)]
+    assert None in lost

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Forks, exits and Ctrl-C, each in a process of its own."""
 
+import ctypes.util
 import os
 import subprocess
 import sys
 import textwrap
 import time
+
+import pytest
 
 
 def python(code, timeout=20):
@@ -151,3 +154,22 @@ def test_multiprocessing_by_fork_with_clients_opened_in_the_children(redis_url):
             print(calls.value)
     """)
     assert out == "1\n"
+
+
+def test_another_hiredis_in_the_process_is_another_one(redis_url):
+    other = ctypes.util.find_library("hiredis")
+    if not other:
+        pytest.skip("there is no other hiredis here")
+    out = clean(f"""
+        import ctypes
+        other = ctypes.CDLL({other!r}, mode=ctypes.RTLD_GLOBAL)  # its names come first from here on
+        import stanchion
+        with stanchion.connect({redis_url!r}, prefix="two{os.getpid()}") as client:
+            client.ready(5)
+            cache = client.cache("c", ttl=60)
+            assert [cache.get_or_load(str(n), lambda n=n: n) for n in range(100)] == list(range(100))
+            with client.lock("report", ttl=5):
+                print("fine")
+        assert other.redisFree
+    """)
+    assert out == "fine\n"
