@@ -45,7 +45,7 @@ for line in "${pythons[@]}"; do
   tools=(gunicorn pybind11 pytest ruff typing_extensions prometheus_client opentelemetry-sdk)
   ((minor == 9)) && tools+=(mypy)    # the last one that checks against 3.9
   ((minor >= 10)) && tools+=(uvloop)
-  [[ $line == "${pythons[-1]}" ]] && ((minor >= 12)) && tools+=(fastapi uvicorn httpx flask django)    # the examples
+  [[ $line == "${pythons[-1]}" ]] && ((minor >= 11)) && tools+=(fastapi uvicorn httpx flask django)    # the examples
   [[ -x $venv/bin/python ]] || "${line#* }" -m venv "$venv" || failed=$((failed + 1))
   "$venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$package/constraints.txt" "${tools[@]}" ||
     failed=$((failed + 1))
