@@ -4,7 +4,7 @@
  * of the lock or of the tick. It tells, one line each:
  *
  *     hold    takes the lock and keeps an eye on it for NUMBER ms (-1: until a line comes in), or until it is lost: "held TOKEN", or "none
- *             STATUS REASON"; "woke 0" or "woke 1" (held or not) when it finds that it has slept over 200 ms; "lost REASON" for each such event; then gives
+ *             STATUS REASON"; "woke 0" or "woke 1" (held or not) when it finds that it has slept over 450 ms; "lost REASON" for each such event; then gives
  *             it back, "released STATUS", and "told N": how often a loss was told
  *     leave   takes the lock, tells "held TOKEN", and returns from main with everything open
  *     desert  the same, but first a fork child calls exit(): "child STATUS", and NUMBER ms later it returns
@@ -121,7 +121,7 @@ static int hold(void) {
         sleep_ms(1);
         const int64_t now = now_ms();
         const int32_t held = stn_lock_held(lock);
-        if (now - seen > 200) tell_number("woke", held);
+        if (now - seen > 450) tell_number("woke", held);
         seen = now;
         hear_losses(0);
     }
