@@ -24,7 +24,7 @@ from ._durations import Duration, deadline_ms, slot_ms, to_ms
 from ._errors import Error, LockTimeout
 from ._keys import KeyMaker
 from ._loops import LoopHost, here
-from ._mailbox import done, log
+from ._mailbox import done, log, when_gone
 from ._stats import CacheStats, Stats
 from ._values import Fresh, Key, Lookup, Loss, Result, key_bytes
 
@@ -405,15 +405,15 @@ class Lock(_locks.LockBase):
 
     def _watch(self, host: LoopHost) -> None:
         """Hears of a loss, without being kept by that: a lock that the program forgets is released."""
-        handlers, tag = host.handlers, self._loss_tag
-        me = weakref.ref(self, lambda _: handlers.pop(tag, None))
+        me = weakref.ref(self)
 
         def lost(event: _native.Event) -> None:
             lock = me()
             if lock is not None:
                 lock._on_loss(event)
 
-        handlers[tag] = lost
+        host.handlers[self._loss_tag] = lost
+        when_gone(self, host.handlers.pop, self._loss_tag, None)
 
     def _on_loss(self, event: _native.Event) -> None:
         here().handlers.pop(self._loss_tag, None)
