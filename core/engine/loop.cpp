@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t most_watched = 4;
 constexpr mono_ms solo_patience_ms = 100;
 constexpr mono_ms company_ms =
-    20; // who had to yield, or found somebody at work, leaves the work to the loop for so long
+    20; // who had to yield, or found somebody at work or waiting, leaves the work to the loop for so long
 
 } // namespace
 
@@ -206,7 +206,9 @@ void loop::work_until(function_ref<bool()> answered, std::int64_t timeout_ms) no
         }
         turn_locked(now, extent::one_pass, mail, woken);
         const auto fds = owner_.watch();
-        const bool alone = !fds.empty() && owner_.going_on() <= 1 && !stopping_.load();
+        const bool company = owner_.going_on() > 1;
+        if (company) company_until_.store(now + company_ms);
+        const bool alone = !fds.empty() && !company && !stopping_.load();
         bool go_on = alone;
         if (alone && mail.empty() && now < until) {
             work_bell_->listen(fds);
