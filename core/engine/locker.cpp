@@ -107,9 +107,7 @@ void lock_run::perform(lock_output& out, mono_ms now) {
     case k::renewed:
         for (const reply_to& whom : std::exchange(renewers_, {})) tell(whom, out.why);
         break;
-    case k::released:
-        if (releaser_) tell(*std::exchange(releaser_, std::nullopt), std::move(out.why));
-        break;
+    case k::released: tell_releaser(std::move(out.why)); break;
     case k::no_ttl:
         if (!core_.locks.note_endless(what_.setup.key)) break;
         core_.tell(notice::log, status::busy,
@@ -154,13 +152,17 @@ void lock_run::answer_error(error why, bool no_ttl) {
     core_.turns.out.add(std::move(who.front().home), std::move(e));
 }
 
+void lock_run::tell_releaser(error how) {
+    if (!releaser_) return;
+    const reply_to whom = std::move(*releaser_);
+    releaser_.reset();
+    tell(whom, std::move(how));
+}
+
 void lock_run::lose(lock_loss why) {
     const auto handle = handle_.lock();
     // The clock may have been faster than a release: then that is how the loss is told.
-    if (releaser_) {
-        tell(*std::exchange(releaser_, std::nullopt),
-             fail(status::lost, "the lock was lost before it could be released", name()));
-    }
+    if (releaser_) tell_releaser(fail(status::lost, "the lock was lost before it could be released", name()));
     if (!handle || !handle->lose(why) || !what_.loss.home) return;
     event e;
     e.kind = event_kind::lock_lost;
@@ -336,7 +338,7 @@ void locker::end() {
         if (run->releaser_) {
             error why = fail(status::uncertain, "the client was closed before the store answered", run->name());
             why.may_have_applied = true;
-            run->tell(*std::exchange(run->releaser_, std::nullopt), std::move(why));
+            run->tell_releaser(std::move(why));
         }
         forget(run);
     }

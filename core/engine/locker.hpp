@@ -80,6 +80,7 @@ class lock_run final : public reply_sink, public timer, public std::enable_share
     void answer_error(error why, bool no_ttl);
     void lose(lock_loss why);
     void tell(const reply_to& whom, error how);
+    void tell_releaser(error how); // if anybody is
     [[nodiscard]] bool wait_for(std::uint64_t holder);
     void forget_edge();
     void arm(mono_ms now);

@@ -52,9 +52,9 @@ std::optional<lock_value> read_lock_value(std::string_view bytes) {
     const auto colon = rest.find(':');
     if (colon == std::string_view::npos || rest.starts_with('-')) return std::nullopt;
     lock_value out;
-    const char* const end = rest.data() + colon;
-    const auto [at, fault] = std::from_chars(rest.data(), end, out.fence);
-    if (fault != std::errc{} || at != end) return std::nullopt;
+    const std::string_view fence = rest.substr(0, colon);
+    const auto [end, fault] = std::from_chars(fence.data(), fence.data() + fence.size(), out.fence);
+    if (fault != std::errc{} || end != fence.data() + fence.size()) return std::nullopt;
     out.holder = token_from(bytes.substr(0, token_size));
     out.label = unescape_label(rest.substr(colon + 1));
     return out;

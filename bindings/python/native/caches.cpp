@@ -110,7 +110,9 @@ std::uint32_t fulfil_absent(const lease& l, std::int64_t ttl_ms, std::uint64_t h
 
 std::uint32_t fail(const lease& l, std::int32_t code, const std::string& text, std::uint64_t host_ref) {
     std::uint32_t shared = 0;
-    must([&](stn_error** e) { return stn_lease_fail(l.h.get(), code, text.empty() ? nullptr : text.c_str(), host_ref, &shared, e); });
+    must([&](stn_error** e) {
+        return stn_lease_fail(l.h.get(), code, text.empty() ? nullptr : text.c_str(), host_ref, &shared, e);
+    });
     return shared;
 }
 
