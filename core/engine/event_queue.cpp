@@ -167,17 +167,17 @@ bool event_queue::lend(const std::shared_ptr<loop>& to) noexcept {
 }
 
 void event_queue::work_lent(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms) noexcept {
+    if (lent_.expired()) return;
     auto with = std::exchange(lent_, {}).lock();
-    if (!with) return;
     lock.unlock();
-    with->work_until([this] { return has_event(); }, timeout_ms);
+    if (with) with->work_until([this] { return has_event(); }, timeout_ms);
     with.reset(); // it may be the last to know of that client
     lock.lock();
 }
 
 status event_queue::wait_for_event(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ms) {
     const auto ready = [this] { return !events_.empty() || woken_ || over(); };
-    if (!ready()) {
+    if (!ready() || !lent_.expired()) {
         const sleepers::moment until(timeout_ms);
         work_lent(lock, timeout_ms);
         while (!ready() && timeout_ms != 0 && asleep_.sleep(lock, until)) {

@@ -191,6 +191,7 @@ void loop::work_until(function_ref<bool()> answered, std::int64_t timeout_ms) no
     bell* woken = nullptr;
     outbox mail;
     mono_ms until = forever_ms;
+    bool idle = true;
     while (!answered()) {
         const mono_ms now = time_->now_ms();
         if (until == forever_ms && timeout_ms >= 0) until = add_ms(now, timeout_ms);
@@ -205,6 +206,7 @@ void loop::work_until(function_ref<bool()> answered, std::int64_t timeout_ms) no
             return;
         }
         turn_locked(now, extent::one_pass, mail, woken);
+        idle = false;
         const auto fds = owner_.watch();
         const bool company = owner_.going_on() > 1;
         if (company) company_until_.store(now + company_ms);
@@ -223,6 +225,7 @@ void loop::work_until(function_ref<bool()> answered, std::int64_t timeout_ms) no
         if (unfinished) ring(); // the loop has to listen
         return;
     }
+    if (idle) ring(); // answered by somebody else, and nobody may come back for what was posted
 }
 
 bool loop::sleep_at_work(mono_ms until) noexcept {

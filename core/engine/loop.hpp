@@ -103,7 +103,7 @@ class loop final : public time_listener {
     // Turns once if nobody else does; else rings the loop.
     void help() noexcept;
     // The same, and goes on with turns and IO until `answered`, for `timeout_ms` (-1: for ever) or until somebody else
-    // needs the loop.
+    // needs the loop. Whatever was posted is done then, or the loop was rung.
     void work_until(function_ref<bool()> answered, std::int64_t timeout_ms) noexcept;
     void ring() noexcept;
     // Callers leave the work to the loop: whoever posts may as well ring.

@@ -178,7 +178,7 @@ def their_late_release_leaves_ours(s):
 
 
 def our_late_release_leaves_theirs(s):
-    late = s.ours(-1, ttl="400ms")
+    late = s.ours(-1, ttl="800ms")
     s.expect(late, "held")
     late.pause()
     held = s.theirs("hold")

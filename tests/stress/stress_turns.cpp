@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/cache.hpp"
@@ -31,7 +32,8 @@ std::shared_ptr<client_handle> threaded_client() {
     return std::make_shared<client_handle>(client_core::make(std::move(parts)));
 }
 
-// How often the loop was turned by another thread than before. Its task runs under the turn lock.
+// How often the loop was turned by another thread than before. Its task runs under the turn lock, perhaps when who
+// posted it has gone.
 class switches {
   public:
     void turned() {
@@ -50,10 +52,10 @@ class switches {
 // One blocking caller: begins an operation, helps or leaves it to the loop's thread, and waits.
 class caller_thread {
   public:
-    caller_thread(cache& in, switches& seen, std::uint32_t number)
+    caller_thread(cache& in, std::shared_ptr<switches> seen, std::uint32_t number)
         : cache_(in),
           core_(*in.owner()->core),
-          seen_(seen),
+          seen_(std::move(seen)),
           chance_(number),
           queue_(std::make_shared<event_queue>(1)),
           sync_queue_(std::make_shared<event_queue>(1)) {
@@ -62,7 +64,7 @@ class caller_thread {
 
     // False: its event never came.
     bool once(bool helped, std::string_view key, std::int64_t deadline_ms = -1) {
-        const auto note = [this](mono_ms) { seen_.turned(); };
+        const auto note = [seen = seen_](mono_ms) { seen->turned(); };
         const auto& home = helped ? sync_queue_ : queue_;
         core_.post_for(home.get(), errand(note));
         cache::call c;
@@ -91,7 +93,7 @@ class caller_thread {
   private:
     cache& cache_;
     client_core& core_;
-    switches& seen_;
+    const std::shared_ptr<switches> seen_;
     dice chance_;
     std::shared_ptr<event_queue> queue_;
     std::shared_ptr<event_queue> sync_queue_;
@@ -102,21 +104,21 @@ class caller_thread {
 
 TEST_CASE("ten thousand switches between the caller's own turn and the loop's thread lose no wake-up") {
     cache prices(threaded_client(), "prices", {.ttl_ms = 60'000});
-    switches seen;
+    const auto seen = std::make_shared<switches>();
     caller_thread me(prices, seen, 1);
     std::uint64_t lost = 0;
     std::uint64_t rounds = 0;
-    for (; seen.count() < 10'000 && rounds < 100'000 && lost == 0; ++rounds) {
+    for (; seen->count() < 10'000 && rounds < 100'000 && lost == 0; ++rounds) {
         if (!me.once(true, "apple")) ++lost;
         if (!me.once(false, "apple")) ++lost;
     }
     CHECK(lost == 0);
-    CHECK(seen.count() >= 10'000);
+    CHECK(seen->count() >= 10'000);
 }
 
 TEST_CASE("four threads that help and leave it as they like lose no wake-up") {
     cache prices(threaded_client(), "prices", {.ttl_ms = 2, .jitter = 0});
-    switches seen;
+    const auto seen = std::make_shared<switches>();
     std::atomic<std::uint64_t> lost{0};
     {
         std::vector<std::thread> all;
@@ -131,7 +133,7 @@ TEST_CASE("four threads that help and leave it as they like lose no wake-up") {
         for (auto& t : all) t.join();
     }
     CHECK(lost == 0);
-    CHECK(seen.count() > 100);
+    CHECK(seen->count() > 100);
 }
 
 TEST_CASE("a timer that a helping caller armed is kept by the loop's thread") {
@@ -148,7 +150,7 @@ TEST_CASE("a timer that a helping caller armed is kept by the loop's thread") {
     event held;
     REQUIRE(leader->next(stuck_ms, held) == status::ok);
     REQUIRE(held.held);
-    switches seen;
+    const auto seen = std::make_shared<switches>();
     caller_thread me(prices, seen, 1);
     std::uint64_t lost = me.once(true, "held", 1'100) ? 0 : 1; // until it is known that the lease was read
     for (int i = 0; i < 300 && lost == 0; ++i) {
@@ -161,7 +163,7 @@ TEST_CASE("a timer that a helping caller armed is kept by the loop's thread") {
 TEST_CASE("while one caller waits for its answer, others are not kept waiting by it") {
     const auto client = threaded_client();
     cache prices(client, "prices", {.ttl_ms = 60'000});
-    switches seen;
+    const auto seen = std::make_shared<switches>();
     std::atomic<bool> stop{false};
     std::atomic<std::uint64_t> lost{0};
     std::uint64_t answered = 0;
