@@ -61,7 +61,10 @@ TEST_CASE("a server that hangs up without a word is told so") {
     const answer ready = shop.ready(2'000);
     CAPTURE(ready.message);
     CHECK(ready.status == STN_UNAVAILABLE);
-    CHECK(ready.message.find("closed the connection") != std::string::npos);
+    // What it had not read yet makes the end a reset.
+    const bool told = ready.message.find("closed the connection") != std::string::npos ||
+                      ready.message.find("Connection reset by peer") != std::string::npos;
+    CHECK(told);
     CHECK(shop.load("k", "v").bytes == "v");
 }
 
