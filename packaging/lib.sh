@@ -46,19 +46,3 @@ build() {
   shift 2
   (cd "$root" && cmake --preset "$preset" "$@") && cmake --build "$root/build/$preset" --target "${targets[@]}" -j "$jobs"
 }
-
-# One line for each minor version from 3.9 on that can make modules and environments: MINOR FILE, oldest first.
-find_pythons() {
-  local candidate candidates=()
-  if [[ -n ${STN_PYTHONS-} ]]; then
-    read -ra candidates <<<"$STN_PYTHONS"
-  else
-    candidates=("${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 $(compgen -c python3. | grep -E '^python3\.[0-9]+$'))
-  fi
-  for candidate in "${candidates[@]}"; do
-    "$candidate" -c 'import os, sys, sysconfig, venv, ensurepip
-here = sys.version_info[1], sys.executable
-if sys.version_info >= (3, 9) and os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
-    print(*here)' 2>/dev/null
-  done | sort -n -u -k1,1
-}

@@ -11,6 +11,22 @@
 
 namespace stn {
 
+namespace {
+
+chores::request end_of_tick(const std::string& key, const std::string& name, const token& mine, const tick_times& when,
+                            bool done) {
+    chores::request r;
+    r.what = chores::request::kind::tick_end;
+    r.key = key;
+    r.name = name;
+    r.mine = mine;
+    r.when = when;
+    r.done = done;
+    return r;
+}
+
+} // namespace
+
 held_tick::held_tick(std::shared_ptr<client_core> core, std::string key, std::string name, const token& mine,
                      const tick_times& when, server_ms slot, std::int64_t fence)
     : core_(std::move(core)),
@@ -20,12 +36,7 @@ held_tick::held_tick(std::shared_ptr<client_core> core, std::string key, std::st
       when_(when),
       slot_(slot),
       fence_(fence) {
-    chores::request r;
-    r.what = chores::request::kind::tick_end;
-    r.key = key_;
-    r.name = name_;
-    r.mine = mine_;
-    r.when = when_;
+    chores::request r = end_of_tick(key_, name_, mine_, when_, false);
     const auto owner = core_.get();
     word_of_end_ = errand([owner, r = std::move(r)](mono_ms now) mutable {
         r.deadline = add_ms(now, r.when.memory_ms());
@@ -39,13 +50,7 @@ held_tick::~held_tick() {
 
 std::optional<error> held_tick::done(bool ok, std::int64_t deadline_ms, const std::shared_ptr<event_queue>& home,
                                      std::uint64_t tag) {
-    chores::request r;
-    r.what = chores::request::kind::tick_end;
-    r.key = key_;
-    r.name = name_;
-    r.mine = mine_;
-    r.when = when_;
-    r.done = ok;
+    chores::request r = end_of_tick(key_, name_, mine_, when_, ok);
     r.home = home;
     r.tag = tag;
     r.deadline = add_ms(core_->time.now_ms(), deadline_ms < 0 ? 4 * core_->settings.command_timeout_ms : deadline_ms);

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -114,6 +115,22 @@ TEST_CASE("ten thousand switches between the caller's own turn and the loop's th
     }
     CHECK(lost == 0);
     CHECK(seen->count() >= 10'000);
+}
+
+TEST_CASE("what was posted for a sync queue that holds an answer already runs all the same") {
+    const auto client = threaded_client();
+    const auto queue = std::make_shared<event_queue>(1);
+    queue->set_sync();
+    queue->promise();
+    event there;
+    there.kind = event_kind::done;
+    queue->push(std::move(there));
+    const auto ran = std::make_shared<std::atomic<bool>>(false);
+    REQUIRE(client->core->post_for(queue.get(), errand([ran](mono_ms) { ran->store(true); })));
+    event e;
+    CHECK(queue->next(-1, e) == status::ok);
+    for (int i = 0; i < 1'000 && !ran->load(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(ran->load());
 }
 
 TEST_CASE("four threads that help and leave it as they like lose no wake-up") {

@@ -10,6 +10,7 @@
 
 #include "protocol/lock_machine.hpp"
 #include "support/chance.hpp"
+#include "support/pass_time.hpp"
 
 // One lock machine without an engine, as fill_bench is for a fill machine: inputs go in, and what it says comes
 // out as text:
@@ -90,16 +91,7 @@ class lock_bench {
     std::string busy(std::int64_t pttl_ms = 20'000) { return reply_with(pair(0, pttl_ms)); }
     // Time passes; the timers it sets are told, one after the other.
     std::string pass(std::int64_t ms) {
-        const mono_ms until = now + ms;
-        std::string out;
-        while (machine.wake_at() <= until) {
-            now = std::max(now, machine.wake_at());
-            const std::string one = feed(lock_input::kind::timer);
-            if (!one.empty()) out += (out.empty() ? "" : " ") + one;
-            if (machine.wake_at() <= now) return out + " STUCK";
-        }
-        now = until;
-        return out;
+        return pass_time(machine, now, ms, [&] { return feed(lock_input::kind::timer); });
     }
     std::string next_timer() { return pass(machine.wake_at() - now); }
     [[nodiscard]] std::int64_t wakes_in() const { return machine.wake_at() - now; }

@@ -12,6 +12,7 @@
 #include "protocol/keys.hpp"
 #include "protocol/wake.hpp"
 #include "support/chance.hpp"
+#include "support/pass_time.hpp"
 
 // One fill machine without an engine: inputs go in, and what it says comes out as text, so that a row
 // of its transition table is a line of a test:
@@ -103,16 +104,7 @@ class fill_bench {
     }
     // Time passes; the timers it sets are told, one after the other.
     std::string pass(std::int64_t ms) {
-        const mono_ms until = now + ms;
-        std::string out;
-        while (machine.wake_at() <= until) {
-            now = std::max(now, machine.wake_at());
-            const std::string one = feed(fill_input::kind::timer);
-            if (!one.empty()) out += (out.empty() ? "" : " ") + one;
-            if (machine.wake_at() <= now) return out + " STUCK";
-        }
-        now = until;
-        return out;
+        return pass_time(machine, now, ms, [&] { return feed(fill_input::kind::timer); });
     }
     // Right to the next timer.
     std::string next_timer() { return pass(machine.wake_at() - now); }

@@ -6,6 +6,7 @@
 # constraints.txt: see tests/bench/README.md. Arguments are those of main.py.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../../packaging/lib.sh"
+source "$root/packaging/lib_python.sh"
 cd "$root"
 newest=$(find_pythons | tail -n 1)
 venv=$root/build/peers/python-3.${newest%% *}

@@ -16,13 +16,15 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
-from . import _fork, _native
+from . import _fork
 from ._mailbox import Duty, Mailbox, Refresh, log
 
 if TYPE_CHECKING:
     from ._threads import ThreadHost
+
+T = TypeVar("T")
 
 _EXIT_S = 1.0
 
@@ -120,66 +122,46 @@ class Attendant(Mailbox):
                 except Exception:
                     log.exception("stanchion: an event could not be handled")
 
-    async def wait(self, tag: int, op: int) -> _native.Event:
-        raise NotImplementedError
-
-    async def load(self, duty: Duty, loader: Callable[[], object], tag: int) -> object:
-        raise NotImplementedError
-
     def background(self, duty: Duty, refresh: Refresh) -> None:
         duty.give_up()
 
 
-class _Threads:
-    def __init__(self) -> None:
-        self.mutex = threading.RLock()
-        self.attendant: Optional[Attendant] = None
-        self.refreshers: Optional[Workers] = None
-        self.callbacks: Optional[Workers] = None
+class _Made(Generic[T]):
+    """Made at its first use, and anew in a fork child."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._mutex = threading.RLock()
+        self.one: Optional[T] = None
+        _fork.in_child(self._forget)
+
+    def __call__(self) -> T:
+        one = self.one
+        if one is None:
+            with self._mutex:
+                one = self.one
+                if one is None:
+                    one = self.one = self._make()
+        return one
+
+    def _forget(self) -> None:
+        self._mutex = threading.RLock()
+        self.one = None
 
 
-_threads = _Threads()
+attendant = _Made(Attendant)
+"""The thread that reads what comes between calls."""
 
+refreshers = _Made(lambda: Workers("refresh", min(4, os.cpu_count() or 1), 256))
+"""The threads that refresh stale values for blocking callers."""
 
-@_fork.in_child
-def _forget() -> None:
-    global _threads
-    _threads = _Threads()
-
-
-def attendant() -> Attendant:
-    """The thread that reads what comes between calls."""
-    threads = _threads
-    if threads.attendant is None:
-        with threads.mutex:
-            if threads.attendant is None:
-                threads.attendant = Attendant()
-    return threads.attendant
-
-
-def refreshers() -> Workers:
-    """The threads that refresh stale values for blocking callers."""
-    threads = _threads
-    if threads.refreshers is None:
-        with threads.mutex:
-            if threads.refreshers is None:
-                threads.refreshers = Workers("refresh", min(4, os.cpu_count() or 1), 256)
-    return threads.refreshers
-
-
-def callbacks() -> Workers:
-    """The thread that runs callbacks."""
-    threads = _threads
-    if threads.callbacks is None:
-        with threads.mutex:
-            if threads.callbacks is None:
-                threads.callbacks = Workers("callbacks", 1, 10_000)
-    return threads.callbacks
+callbacks = _Made(lambda: Workers("callbacks", 1, 10_000))
+"""The thread that runs callbacks."""
 
 
 @atexit.register
 def _at_exit() -> None:
     until = time.monotonic() + _EXIT_S
-    for workers in (_threads.refreshers, _threads.callbacks):
-        if workers is not None:
-            workers.end(until)
+    for made in (refreshers, callbacks):
+        if made.one is not None:
+            made.one.end(until)

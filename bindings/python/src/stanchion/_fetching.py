@@ -12,7 +12,7 @@ from ._core import CacheCore, GroupCore
 from ._durations import to_seconds
 from ._duties import FlightDuty, LeaseDuty
 from ._errors import Error, InvalidArgument
-from ._mailbox import Mailbox, Refresh, done, failure_of
+from ._mailbox import Host, Refresh, done, failure_of
 from ._values import Lookup
 
 MISSING: Any = object()
@@ -30,7 +30,7 @@ _SOURCES = {
 
 
 async def get_or_load(
-    host: Mailbox,
+    host: Host,
     cache: CacheCore,
     key: bytes,
     loader: Callable[[], object],
@@ -80,7 +80,7 @@ def _read(cache: CacheCore, event: _native.Event, share: bool) -> Any:
     return cache.codec.decode(event.data or b"")
 
 
-async def lookup(host: Mailbox, cache: CacheCore, key: bytes) -> Lookup:
+async def lookup(host: Host, cache: CacheCore, key: bytes) -> Lookup:
     """What the store holds; never loads."""
     tag = host.begin()
     op, event = cache.native.get(key, _native.DEFAULT, host.queue, tag)
@@ -114,7 +114,7 @@ def _found(event: _native.Event, hit: bool, value: object) -> Lookup:
     )
 
 
-async def put(host: Mailbox, cache: CacheCore, key: bytes, value: object, ttl_ms: int, soft_ttl_ms: int) -> None:
+async def put(host: Host, cache: CacheCore, key: bytes, value: object, ttl_ms: int, soft_ttl_ms: int) -> None:
     """Writes a value; the last writer wins."""
     if cache.is_absence(value):
         raise InvalidArgument("set() takes a value; None means absence here, and only a loader can say that", key=key)
@@ -124,7 +124,7 @@ async def put(host: Mailbox, cache: CacheCore, key: bytes, value: object, ttl_ms
     await done(host, tag, op)
 
 
-async def invalidate(host: Mailbox, cache: CacheCore, key: bytes, stale: bool) -> None:
+async def invalidate(host: Host, cache: CacheCore, key: bytes, stale: bool) -> None:
     """Deletes a value, or marks it stale."""
     tag = host.begin()
     flags = _native.INVALIDATE_STALE if stale else 0
@@ -133,7 +133,7 @@ async def invalidate(host: Mailbox, cache: CacheCore, key: bytes, stale: bool) -
 
 
 async def join(
-    host: Mailbox, group: GroupCore, key: bytes, work: Callable[[], object], wait_ms: int
+    host: Host, group: GroupCore, key: bytes, work: Callable[[], object], wait_ms: int
 ) -> tuple[Any, bool]:
     """(value, shared) of a group's flight; runs the work if nobody does."""
     tag = host.begin()

@@ -10,12 +10,12 @@ from typing import Any, Optional
 from . import _native, _scope
 from ._core import ClientCore
 from ._errors import LockLost, LockTimeout
-from ._mailbox import Mailbox, done, failure_of, log, new_tag
+from ._mailbox import Host, done, failure_of, log, new_tag
 from ._values import Key, Loss, key_bytes
 
 
 async def acquire(
-    host: Mailbox,
+    host: Host,
     client: ClientCore,
     name: bytes,
     policy: _native.LockPolicy,
@@ -36,29 +36,27 @@ async def acquire(
     return lock
 
 
-async def release(host: Mailbox, lock: _native.Lock) -> None:
+async def release(host: Host, lock: _native.Lock) -> None:
     """Gives it back, and tells if it was not ours any more."""
-    tag = host.begin()
-    try:
-        lock.release(_native.DEFAULT, host.queue, tag)
-        await done(host, tag, 0)
-    except LockLost as error:
-        error.reason = reason_of(lock)
-        raise
+    await _say(host, lock, lock.release)
 
 
-async def renew(host: Mailbox, lock: _native.Lock) -> None:
+async def renew(host: Host, lock: _native.Lock) -> None:
     """Renews it now."""
+    await _say(host, lock, lock.renew)
+
+
+async def _say(host: Host, lock: _native.Lock, what: Callable[[int, _native.Queue, int], None]) -> None:
     tag = host.begin()
     try:
-        lock.renew(_native.DEFAULT, host.queue, tag)
+        what(_native.DEFAULT, host.queue, tag)
         await done(host, tag, 0)
     except LockLost as error:
         error.reason = reason_of(lock)
         raise
 
 
-async def inspect(host: Mailbox, client: ClientCore, name: bytes, key: bytes) -> Optional[dict[str, Any]]:
+async def inspect(host: Host, client: ClientCore, name: bytes, key: bytes) -> Optional[dict[str, Any]]:
     """What stands in a lock's key, or None."""
     tag = host.begin()
     op = _native.lock_inspect(client.native, name, key, _native.DEFAULT, host.queue, tag)

@@ -15,7 +15,7 @@ from contextvars import Context, copy_context
 from typing import Any, Optional, cast
 
 from . import _fork, _native, _scope
-from ._mailbox import Duty, Mailbox, Refresh, discard, log
+from ._mailbox import Duty, Host, Refresh, discard, log
 
 _BATCH = 256  # as in native/events.cpp
 
@@ -30,7 +30,7 @@ class _Outcome:
         self.error = error
 
 
-class LoopHost(Mailbox):
+class LoopHost(Host):
     """One for each loop that makes calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -77,7 +77,7 @@ class Refresh:
 
 
 class Mailbox(ABC):
-    """A queue and its readers."""
+    """A queue, and what becomes of events that no call waits for."""
 
     def __init__(self) -> None:
         self.queue = _native.Queue(_refs.SCOPE)
@@ -88,40 +88,9 @@ class Mailbox(ABC):
         self._mutex = threading.RLock()
         when_gone(self, _end, self.queue, _fork.generation)
 
-    def begin(self) -> int:
-        """The tag for an operation that is begun now, and waited for at once."""
-        return new_tag()
-
-    @abstractmethod
-    async def wait(self, tag: int, op: int) -> _native.Event:
-        """The terminal event of an operation. Left early, the operation is cancelled (if op is not 0)."""
-
-    @abstractmethod
-    async def load(self, duty: Duty, loader: Callable[[], object], tag: int) -> object:
-        """Runs a loader in a copy of the caller's context, and answers."""
-
     @abstractmethod
     def background(self, duty: Duty, refresh: Refresh) -> None:
-        """The same with nobody waiting; failures are logged."""
-
-    def attend(self) -> None:  # noqa: B027
-        """Makes sure that the queue is read although its owner does not wait."""
-
-    def expect_refresh(self, tag: int, refresh: Refresh) -> None:
-        """A REFRESH may follow the VALUE of this tag."""
-        waiting = self._refreshes
-        now = time.monotonic()
-        with self._mutex:
-            event = self._unexpected.pop(tag, None)
-            if event is None:
-                for oldest, kept in list(itertools.islice(waiting.items(), 2)):
-                    if kept.until < now or len(waiting) > _REFRESHES:
-                        waiting.pop(oldest, None)
-                waiting[tag] = refresh
-        if event is None:
-            self.attend()
-        else:
-            self._refresh(event, refresh)
+        """Runs a loader that nobody waits for; its failures are logged."""
 
     def dispatch(self, event: _native.Event) -> None:
         """For an event that no call is waiting for. Never raises."""
@@ -154,6 +123,41 @@ class Mailbox(ABC):
             self.background(refresh.duty(lease), refresh)
 
 
+class Host(Mailbox):
+    """A mailbox whose owner makes calls, and waits for what he has begun."""
+
+    def begin(self) -> int:
+        """The tag for an operation that is begun now, and waited for at once."""
+        return new_tag()
+
+    @abstractmethod
+    async def wait(self, tag: int, op: int) -> _native.Event:
+        """The terminal event of an operation. Left early, the operation is cancelled (if op is not 0)."""
+
+    @abstractmethod
+    async def load(self, duty: Duty, loader: Callable[[], object], tag: int) -> object:
+        """Runs a loader in a copy of the caller's context, and answers."""
+
+    def attend(self) -> None:  # noqa: B027
+        """Makes sure that the queue is read although its owner does not wait."""
+
+    def expect_refresh(self, tag: int, refresh: Refresh) -> None:
+        """A REFRESH may follow the VALUE of this tag."""
+        waiting = self._refreshes
+        now = time.monotonic()
+        with self._mutex:
+            event = self._unexpected.pop(tag, None)
+            if event is None:
+                for oldest, kept in list(itertools.islice(waiting.items(), 2)):
+                    if kept.until < now or len(waiting) > _REFRESHES:
+                        waiting.pop(oldest, None)
+                waiting[tag] = refresh
+        if event is None:
+            self.attend()
+        else:
+            self._refresh(event, refresh)
+
+
 def when_gone(owner: object, act: Callable[..., object], *args: object) -> None:
     """Runs act(*args) when nobody holds `owner` any more; not at exit."""
     finalizer: Any = weakref.finalize(owner, act, *args)
@@ -177,7 +181,7 @@ def failure_of(event: _native.Event) -> BaseException:
     return error if error is not None else RuntimeError(f"an event of kind {event.kind} was not expected")
 
 
-async def done(host: Mailbox, tag: int, op: int) -> _native.Event:
+async def done(host: Host, tag: int, op: int) -> _native.Event:
     """Waits for an operation that answers DONE, VALUE or ABSENT; raises what went wrong."""
     event = await host.wait(tag, op)
     if event.kind == _native.ERROR:

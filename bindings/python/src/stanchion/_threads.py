@@ -10,13 +10,13 @@ from collections.abc import Callable
 from contextvars import copy_context
 
 from . import _background, _fork, _native, _scope
-from ._mailbox import Duty, Mailbox, Refresh, discard, log, new_tag
+from ._mailbox import Duty, Host, Refresh, discard, log, new_tag
 
 _SLICE_MS = 50  # how soon the main thread sees a signal: Python runs handlers between two calls, not inside one
 _LONG_MS = 1_000
 
 
-class ThreadHost(Mailbox):
+class ThreadHost(Host):
     """One for each thread that makes blocking calls."""
 
     def __init__(self) -> None:

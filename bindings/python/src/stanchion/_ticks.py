@@ -11,7 +11,7 @@ from . import _native
 from ._core import ClientCore
 from ._durations import to_seconds
 from ._errors import Error
-from ._mailbox import Mailbox, done, log
+from ._mailbox import Host, done, log
 from ._options import to_json
 from ._values import Key, key_bytes
 
@@ -57,7 +57,7 @@ class TickBase:
         self._options = to_json(options)
         self._tick: Optional[_native.Tick] = None
 
-    async def _ask(self, host: Mailbox) -> TickRun:
+    async def _ask(self, host: Host) -> TickRun:
         tag = host.begin()
         op = _native.tick_acquire(self._client.native, self._key, self._options, _native.DEFAULT, host.queue, tag)
         event = await done(host, tag, op)
@@ -66,7 +66,7 @@ class TickBase:
             return TickRun(self._tick, None, None)
         return TickRun(None, _native.REASONS.get(event.reason), to_seconds(event.ttl_left_ms))
 
-    async def _end(self, host: Mailbox, ok: bool) -> None:
+    async def _end(self, host: Host, ok: bool) -> None:
         """Tells that the run has ended. That is bookkeeping: a failure is logged, the run is what it was."""
         tick, self._tick = self._tick, None
         if tick is None:
@@ -79,7 +79,7 @@ class TickBase:
             log.warning("stanchion: the end of a run of %r could not be told: %s", self.name, error)
 
 
-async def once(host: Mailbox, client: ClientCore, id: bytes, ttl_ms: int) -> bool:
+async def once(host: Host, client: ClientCore, id: bytes, ttl_ms: int) -> bool:
     """Claims an id."""
     tag = host.begin()
     op = _native.once(client.native, id, ttl_ms, _native.DEFAULT, host.queue, tag)

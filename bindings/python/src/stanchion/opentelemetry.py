@@ -30,7 +30,7 @@ from . import _fetching, _locks, _native, _ticks
 from ._core import CacheCore, ClientCore, GroupCore
 from ._errors import LockTimeout
 from ._loops import LoopHost
-from ._mailbox import Mailbox
+from ._mailbox import Host
 from ._stats import CacheStats, Stats
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _Spans:
         return self._tracer.start_as_current_span(f"stanchion.{name}", attributes=named)
 
     async def get_or_load(
-        self, original: Any, host: Mailbox, cache: CacheCore, key: bytes, loader: _Load, *rest: Any
+        self, original: Any, host: Host, cache: CacheCore, key: bytes, loader: _Load, *rest: Any
     ) -> Any:
         with self._span("get_or_load", key, cache=cache.name) as span:
             load = self._load("load", span, host, loader, key, cache=cache.name)
@@ -116,29 +116,29 @@ class _Spans:
         span.set_attribute("stanchion.stale", bool(event.flags & _native.STALE))
         return original(cache, event, share)
 
-    async def lookup(self, original: Any, host: Mailbox, cache: CacheCore, key: bytes) -> Any:
+    async def lookup(self, original: Any, host: Host, cache: CacheCore, key: bytes) -> Any:
         with self._span("lookup", key, cache=cache.name) as span:
             found = await original(host, cache, key)
             span.set_attribute("stanchion.hit", found.hit)
             return found
 
-    async def put(self, original: Any, host: Mailbox, cache: CacheCore, key: bytes, *rest: Any) -> Any:
+    async def put(self, original: Any, host: Host, cache: CacheCore, key: bytes, *rest: Any) -> Any:
         with self._span("set", key, cache=cache.name):
             return await original(host, cache, key, *rest)
 
-    async def invalidate(self, original: Any, host: Mailbox, cache: CacheCore, key: bytes, *rest: Any) -> Any:
+    async def invalidate(self, original: Any, host: Host, cache: CacheCore, key: bytes, *rest: Any) -> Any:
         with self._span("invalidate", key, cache=cache.name):
             return await original(host, cache, key, *rest)
 
     async def join(
-        self, original: Any, host: Mailbox, group: GroupCore, key: bytes, work: _Load, *rest: Any
+        self, original: Any, host: Host, group: GroupCore, key: bytes, work: _Load, *rest: Any
     ) -> tuple[Any, bool]:
         with self._span("do", key) as span:
             value, shared = await original(host, group, key, self._load("run", span, host, work, key), *rest)
             span.set_attribute("stanchion.shared", shared)
             return value, shared
 
-    async def acquire(self, original: Any, host: Mailbox, client: ClientCore, name: bytes, *rest: Any) -> Any:
+    async def acquire(self, original: Any, host: Host, client: ClientCore, name: bytes, *rest: Any) -> Any:
         with self._span("acquire", lock=_text(name)) as span:
             try:
                 lock, busy = await original(host, client, name, *rest), None
@@ -149,17 +149,17 @@ class _Spans:
             raise busy
         return lock
 
-    async def release(self, original: Any, host: Mailbox, lock: _native.Lock) -> None:
+    async def release(self, original: Any, host: Host, lock: _native.Lock) -> None:
         with self._span("release"):
             await original(host, lock)
 
-    async def once(self, original: Any, host: Mailbox, client: ClientCore, id: bytes, *rest: Any) -> Any:
+    async def once(self, original: Any, host: Host, client: ClientCore, id: bytes, *rest: Any) -> Any:
         with self._span("once", id) as span:
             first = await original(host, client, id, *rest)
             span.set_attribute("stanchion.first", first)
             return first
 
-    async def ask(self, original: Any, tick: _ticks.TickBase, host: Mailbox) -> _ticks.TickRun:
+    async def ask(self, original: Any, tick: _ticks.TickBase, host: Host) -> _ticks.TickRun:
         with self._span("tick", tick=_text(tick._key)) as span:
             run = cast("_ticks.TickRun", await original(tick, host))
             span.set_attribute("stanchion.won", bool(run))
@@ -167,7 +167,7 @@ class _Spans:
                 span.set_attribute("stanchion.reason", run.reason)
             return run
 
-    def _load(self, name: str, caller: trace.Span, host: Mailbox, loader: _Load, key: bytes, **what: str) -> _Load:
+    def _load(self, name: str, caller: trace.Span, host: Host, loader: _Load, key: bytes, **what: str) -> _Load:
         """The loader in a span of its own. `caller`: the span of the call that it may run for."""
 
         def begin() -> Any:
