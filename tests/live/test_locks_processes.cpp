@@ -227,7 +227,7 @@ TEST_CASE("close_at_exit of a store that says nothing ends within its bound") {
 TEST_CASE("close_at_exit does nothing in a fork child that exits: the parent's lock stays until it exits itself") {
     on_each([](server_kind kind) {
         live_server server(kind);
-        process ends(locker("desert", server.url(), half_a_minute, 500, "", R"({"close_at_exit": "2s"})"));
+        process ends(locker("desert", server.url(), half_a_minute, 500, "", R"({"close_at_exit": "30s"})"));
         CHECK(ends.line().starts_with("held "));
         CHECK(ends.line() == "child 7");
         CHECK(stands(server, report));

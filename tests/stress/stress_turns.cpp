@@ -119,6 +119,14 @@ TEST_CASE("ten thousand switches between the caller's own turn and the loop's th
 
 TEST_CASE("what was posted for a sync queue that holds an answer already runs all the same") {
     const auto client = threaded_client();
+    const auto eventually = [](const std::atomic<bool>& what) {
+        for (int i = 0; i < 1'000 && !what.load(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return what.load();
+    };
+    const auto begun = std::make_shared<std::atomic<bool>>(false);
+    REQUIRE(client->core->turns.post([begun](mono_ms) { begun->store(true); }));
+    REQUIRE(eventually(*begun));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // the loop sleeps now
     const auto queue = std::make_shared<event_queue>(1);
     queue->set_sync();
     queue->promise();
@@ -129,8 +137,7 @@ TEST_CASE("what was posted for a sync queue that holds an answer already runs al
     REQUIRE(client->core->post_for(queue.get(), errand([ran](mono_ms) { ran->store(true); })));
     event e;
     CHECK(queue->next(-1, e) == status::ok);
-    for (int i = 0; i < 1'000 && !ran->load(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    CHECK(ran->load());
+    CHECK(eventually(*ran));
 }
 
 TEST_CASE("four threads that help and leave it as they like lose no wake-up") {

@@ -132,9 +132,7 @@ async def invalidate(host: Host, cache: CacheCore, key: bytes, stale: bool) -> N
     await done(host, tag, op)
 
 
-async def join(
-    host: Host, group: GroupCore, key: bytes, work: Callable[[], object], wait_ms: int
-) -> tuple[Any, bool]:
+async def join(host: Host, group: GroupCore, key: bytes, work: Callable[[], object], wait_ms: int) -> tuple[Any, bool]:
     """(value, shared) of a group's flight; runs the work if nobody does."""
     tag = host.begin()
     op, flight = group.native.join(key, wait_ms, _scope.within(), host.queue, tag)

@@ -138,7 +138,7 @@ class Host(Mailbox):
     async def load(self, duty: Duty, loader: Callable[[], object], tag: int) -> object:
         """Runs a loader in a copy of the caller's context, and answers."""
 
-    def attend(self) -> None:  # noqa: B027
+    def attend(self) -> None:
         """Makes sure that the queue is read although its owner does not wait."""
 
     def expect_refresh(self, tag: int, refresh: Refresh) -> None:
