@@ -149,7 +149,9 @@ TEST_CASE("four threads that help and leave it as they like lose no wake-up") {
         for (std::uint32_t i = 0; i < 4; ++i) {
             all.emplace_back([&, i] {
                 caller_thread me(prices, seen, i);
-                for (int n = 0; n < 10'000 && lost.load() == 0; ++n) {
+                // 10,000 rounds each, and however many more the machine needs to switch often enough
+                const auto enough = [&](int n) { return n >= 1'000'000 || (n >= 10'000 && seen->count() > 100); };
+                for (int n = 0; !enough(n) && lost.load() == 0; ++n) {
                     if (!me.once(me.rolls(2), "key" + std::to_string(me.below(4)))) lost.fetch_add(1);
                 }
             });
