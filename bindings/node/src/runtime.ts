@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+//
+// One queue for this environment (the main thread, a worker, a vm context), and who waits for its events.
+//
+// The core rings once for any number of events; a ring drains them all. Each operation has a tag; `Pending` is what
+// stands behind it and hears its events, on this thread and one at a time. Nothing of the user runs here but `decode`
+// functions: answers settle promises, whose continuations run in their own async context.
+
+import { native, type Drained, type ErrorValues, type QueueHandle } from './native.js';
+import { errorOf, status } from './errors.js';
+
+/** Kinds of events, as in stanchion.h. @internal */
+export const enum Kind {
+  value = 1, absent, lease, refresh, flight, lock, tick, done, filled, revoked, lockLost, notice, error,
+  /** Not an event: the caller's signal was aborted. */
+  aborted = 100,
+}
+
+const enum Column { kind, tag, status, flags, reason, codec, area, offset, length, age, ttlLeft, load, ref, count }
+const enum Area { none, text, bytes }
+
+const table = new Float64Array(Column.count * 1024);
+const drained: Drained = [undefined, undefined, undefined];
+const cell = (row: number, column: Column): number => table[row * Column.count + column] as number;
+
+/** What came of an operation. @internal */
+export class Answer {
+  value: unknown = undefined;
+  /** A handle, or what went wrong. */
+  extra: unknown = undefined;
+  /** What the leader's loader threw. */
+  original: { error: unknown } | undefined = undefined;
+
+  constructor(
+    readonly kind: Kind, readonly status = 0, readonly flags = 0, readonly reason = 0, readonly age = -1,
+    readonly ttlLeft = -1,
+  ) {}
+
+  /** What to throw. Made where the caller waits, so that its stack tells who asked; or the leader's very error. */
+  error(): unknown {
+    return this.original ? this.original.error : errorOf(this.status, this.extra as ErrorValues);
+  }
+}
+
+/** Somebody who waits for events of one tag. @internal */
+export interface Listener {
+  /** True: this tag is done with. */
+  hear(kind: Kind, row: number): boolean;
+}
+
+let queue: QueueHandle | undefined;
+let lastTag = 0;
+const listeners = new Map<number, Listener>();
+
+/** The queue; made at first use, so that an import alone costs nothing. @internal */
+export function ours(): QueueHandle {
+  if (!queue) {
+    queue = native.queue_new();
+    native.queue_set_doorbell(queue, drain);
+  }
+  return queue;
+}
+
+/** @internal */
+export function listen(listener: Listener): number {
+  lastTag += 1;
+  listeners.set(lastTag, listener);
+  return lastTag;
+}
+
+/** @internal */
+export function forget(tag: number): void {
+  listeners.delete(tag);
+}
+
+// ---- Keeping the process alive ---------------------------------------------------------------------------------
+
+let busy = 0;
+
+/** Work that the process has to wait for begins (1) or ends (-1). @internal */
+export function hold(change: 1 | -1): void {
+  busy += change;
+  if (change === 1 ? busy === 1 : busy === 0) native.queue_hold_process(ours(), busy > 0);
+}
+
+/** Runs the user's part of a call that the process waits for. @internal */
+export async function held<V>(body: () => V | PromiseLike<V>): Promise<V> {
+  hold(1);
+  try {
+    return await body();
+  } finally {
+    hold(-1);
+  }
+}
+
+// ---- Events ----------------------------------------------------------------------------------------------------
+
+function drain(): void {
+  for (let rows = table.length / Column.count; rows === table.length / Column.count; ) {
+    drained[0] = drained[1] = drained[2] = undefined;
+    rows = native.queue_drain(queue as QueueHandle, 0, table, drained);
+    for (let row = 0; row < rows; ++row) {
+      const tag = cell(row, Column.tag);
+      const listener = listeners.get(tag);
+      const kind = cell(row, Column.kind) as Kind;
+      if (!listener) dispose(row);
+      else if (listener.hear(kind, row)) listeners.delete(tag);
+    }
+  }
+  textOffset = -1;
+}
+
+/** What the event carries beside numbers. @internal */
+export const extraOf = (row: number): unknown => drained[2]?.[row];
+/** @internal */
+export const statusOf = (row: number): number => cell(row, Column.status);
+/** @internal */
+export const reasonOf = (row: number): number => cell(row, Column.reason);
+/** @internal */
+export const refOf = (row: number): number => cell(row, Column.ref);
+/** @internal */
+export const ttlLeftOf = (row: number): number => cell(row, Column.ttlLeft);
+
+/** An answer without its value. @internal */
+export function answerOf(kind: Kind, row: number): Answer {
+  const at = row * Column.count;
+  const answer = new Answer(kind, table[at + Column.status], table[at + Column.flags], table[at + Column.reason],
+    table[at + Column.age], table[at + Column.ttlLeft]);
+  if (drained[2]) answer.extra = drained[2][row];
+  if (kind === Kind.error) {
+    const ref = refOf(row);
+    const error = ref === 0 ? undefined : takeShared(ref);
+    if (ref !== 0 && answer.status !== status.closed) answer.original = { error };
+  }
+  return answer;
+}
+
+/** How a value's bytes become a value; throws if they do not. @internal */
+export interface Decoder {
+  decodeText(text: string): unknown;
+  decodeBytes(bytes: Buffer): unknown;
+}
+
+// Callers who joined one flight have one text: it is cut out once.
+let textOffset = -1;
+let lastText = '';
+
+/** The value in a row. @internal */
+export function valueOf(row: number, decoder: Decoder): unknown {
+  const offset = cell(row, Column.offset);
+  const end = offset + cell(row, Column.length);
+  if (cell(row, Column.area) !== Area.text) {
+    return decoder.decodeBytes((drained[1] ?? Buffer.alloc(0)).subarray(offset, end));
+  }
+  if (row === 0 || offset !== textOffset) {
+    textOffset = offset;
+    lastText = (drained[0] as string).slice(offset, end);
+  }
+  return decoder.decodeText(lastText);
+}
+
+/** The text of a notice, or the JSON of an inspection. @internal */
+export const textOf = (row: number): string =>
+  valueOf(row, { decodeText: (text) => text, decodeBytes: (bytes) => bytes.toString() }) as string;
+
+/** Nobody wants this event: what is in it goes back. @internal */
+export function dispose(row: number): void {
+  const ref = refOf(row);
+  if (ref !== 0) takeShared(ref);
+  const kind = cell(row, Column.kind) as Kind;
+  if (kind === Kind.lease || kind === Kind.refresh || kind === Kind.flight || kind === Kind.lock || kind === Kind.tick) {
+    native.free_handle(extraOf(row) as never);
+  }
+}
+
+// ---- Objects shared by those who joined --------------------------------------------------------------------------
+
+const shared = new Map<number, { value: unknown; left: number }>();
+let lastRef = 0;
+
+/**
+ * Answers with an object, by `answer(ref)`, which gives how many events will carry the number. On this thread no event
+ * can be read before it has returned.
+ * @internal
+ */
+export function share(value: unknown, answer: (ref: number) => number): number {
+  lastRef += 1;
+  const left = answer(lastRef);
+  if (left > 0) shared.set(lastRef, { value, left });
+  return left;
+}
+
+/** @internal */
+export function takeShared(ref: number): unknown {
+  const entry = shared.get(ref);
+  if (!entry) return undefined;
+  entry.left -= 1;
+  if (entry.left === 0) shared.delete(ref);
+  return entry.value;
+}
+
+// ---- Operations with one answer ----------------------------------------------------------------------------------
+
+/** An operation that was begun; keeps the process alive until its terminal event. @internal */
+export class Pending implements Listener {
+  readonly tag: number;
+  readonly answer: Promise<Answer>;
+  /** The core's number, for cancelling. */
+  op = 0;
+  private settle!: (answer: Answer) => void;
+  protected gone = false;
+  private unhook: (() => void) | undefined = undefined;
+
+  constructor() {
+    this.answer = new Promise((resolve) => {
+      this.settle = resolve;
+    });
+    this.tag = listen(this);
+    hold(1);
+  }
+
+  /** The call was refused: no event comes. */
+  refused(error: unknown): never {
+    forget(this.tag);
+    hold(-1);
+    throw error;
+  }
+
+  /** Settles at once when the signal is aborted; what comes later is given back. */
+  abortBy(signal: AbortSignal | undefined): void {
+    if (!signal) return;
+    const abort = (): void => {
+      this.gone = true;
+      native.cancel(ours(), this.op);
+      this.settle(new Answer(Kind.aborted));
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    this.unhook = () => signal.removeEventListener('abort', abort);
+  }
+
+  hear(kind: Kind, row: number): boolean {
+    if (!this.gone) {
+      this.conclude(this.answered(kind, row));
+      return true;
+    }
+    hold(-1);
+    dispose(row);
+    return true;
+  }
+
+  conclude(answer: Answer): void {
+    hold(-1);
+    this.unhook?.();
+    this.settle(answer);
+  }
+
+  protected answered(kind: Kind, row: number): Answer {
+    return answerOf(kind, row);
+  }
+}
+
+/**
+ * Begins an operation by `begin(tag)`, which gives its number if it can be cancelled, and waits for its answer.
+ * Rejects with `signal.reason` if that is aborted.
+ * @internal
+ */
+export async function ask(begin: (tag: number) => number | void, signal?: AbortSignal,
+                          make = (): Pending => new Pending()): Promise<Answer> {
+  signal?.throwIfAborted();
+  const pending = make();
+  try {
+    pending.op = begin(pending.tag) ?? 0;
+  } catch (error) {
+    pending.refused(error);
+  }
+  pending.abortBy(signal);
+  const answer = await pending.answer;
+  if (answer.kind === Kind.aborted) throw (signal as AbortSignal).reason;
+  return answer;
+}
+
+/** The same for an operation that is done or fails. @internal */
+export async function done(begin: (tag: number) => number | void, signal?: AbortSignal): Promise<Answer> {
+  const answer = await ask(begin, signal);
+  if (answer.kind === Kind.error) throw answer.error();
+  return answer;
+}
