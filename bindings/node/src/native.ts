@@ -103,23 +103,13 @@ export interface Native {
   once(client: ClientHandle, id: Bytes, ttl: number, deadline: Ms, queue: QueueHandle, tag: number): number;
 }
 
-interface Report {
-  excludeNetwork: boolean;
-  getReport(): object;
-}
-
-function isMusl(): boolean {
-  const report = process.report as unknown as Report;
-  report.excludeNetwork = true; // without it a report asks the resolver for names
-  return (report.getReport() as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime === undefined;
-}
-
 /** Where the addon may be: named by STANCHION_NATIVE, else below prebuilds/ of this package, for this platform. */
 function places(): string[] {
   const named = process.env['STANCHION_NATIVE'];
   if (named) return [path.resolve(named)];
-  const libc = process.platform === 'linux' && isMusl() ? '-musl' : '';
-  return [path.join(__dirname, '..', 'prebuilds', `${process.platform}-${process.arch}${libc}`, 'stanchion.node')];
+  const platform = `${process.platform}-${process.arch}`;
+  const folders = process.platform === 'linux' ? [platform, `${platform}-musl`] : [platform]; // glibc's does not load on musl
+  return folders.map((folder) => path.join(__dirname, '..', 'prebuilds', folder, 'stanchion.node'));
 }
 
 function load(): Native {
