@@ -98,6 +98,12 @@ Napi::Value queue_drain(info a) {
                                                              a[3].As<Napi::Array>()));
 }
 
+// (queue, row of the last drain): the event, kept; undefined if there is none.
+Napi::Value queue_keep(info a) {
+    auto* event = mailbox_in(a[0]).take_event(number_in(a[1]));
+    return event ? wrap(a.Env(), event) : a.Env().Undefined();
+}
+
 void queue_set_doorbell(info a) { mailbox_in(a[0]).set_doorbell(a.Env(), a[1].As<Napi::Function>()); }
 void queue_hold_process(info a) { mailbox_in(a[0]).hold_process(a[1].ToBoolean()); }
 void queue_close(info a) {
@@ -132,12 +138,12 @@ Napi::Value cache_fetch(info a) {
     });
 }
 
-// (cache, policy, queue that was drained, row of the VALUE, deadline, within, queue, tag)
+// (cache, policy, event, deadline, within, queue, tag)
 Napi::Value cache_refetch(info a) {
-    const stn_event* undecodable = mailbox_in(a[2]).read_event(number_in(a[3]));
     return begun(a.Env(), [&](auto op, auto err) {
-        return stn_cache_refetch(unwrap<stn_cache>(a[0]), unwrap_or_null<stn_policy>(a[1]), undecodable, ms_in(a[4]),
-                                 unwrap_or_null<stn_scope>(a[5]), queue_in(a[6]), number_in(a[7]), op, nullptr, err);
+        return stn_cache_refetch(unwrap<stn_cache>(a[0]), unwrap_or_null<stn_policy>(a[1]), unwrap<stn_event>(a[2]),
+                                 ms_in(a[3]), unwrap_or_null<stn_scope>(a[4]), queue_in(a[5]), number_in(a[6]), op,
+                                 nullptr, err);
     });
 }
 
@@ -391,6 +397,7 @@ void add_calls(Napi::Env env, Napi::Object to) {
     STN_NODE_CALL(client_stats_json);
     STN_NODE_CALL(queue_new);
     STN_NODE_CALL(queue_drain);
+    STN_NODE_CALL(queue_keep);
     STN_NODE_CALL(queue_set_doorbell);
     STN_NODE_CALL(queue_hold_process);
     STN_NODE_CALL(queue_close);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace stn_node {
@@ -47,7 +48,8 @@ class mailbox {
 
     // How many events; 0 = none in time; STN_CLOSED. `table` has columns x rows cells; `out` gets [text, bytes, extras].
     std::int32_t drain(Napi::Env env, std::int64_t timeout_ms, Napi::Float64Array table, Napi::Array out);
-    const stn_event* read_event(std::size_t i) const { return i < read_.size() ? read_[i] : nullptr; }
+    // Takes an event of the last drain out, so that it outlives the next.
+    stn_event* take_event(std::size_t i) { return i < read_.size() ? std::exchange(read_[i], nullptr) : nullptr; }
     void forget_read();
 
     void set_doorbell(Napi::Env env, Napi::Function on_ring);

@@ -14,7 +14,7 @@
 
 namespace stn_node {
 
-enum class kind : std::uint8_t { client, queue, cache, policy, group, lease, flight, scope, lock, lock_policy, tick };
+enum class kind : std::uint8_t { client, queue, cache, policy, group, lease, flight, scope, lock, lock_policy, tick, event };
 
 template <class T> struct handle_of;
 #define STN_NODE_HANDLE(type, name, free_it)            \
@@ -33,6 +33,7 @@ STN_NODE_HANDLE(stn_scope, scope, stn_scope_free(p))
 STN_NODE_HANDLE(stn_lock, lock, stn_lock_free(p))
 STN_NODE_HANDLE(stn_lock_policy, lock_policy, stn_lock_policy_free(p))
 STN_NODE_HANDLE(stn_tick, tick, stn_tick_free(p))
+STN_NODE_HANDLE(stn_event, event, stn_event_free(p))
 STN_NODE_HANDLE(mailbox, queue, delete p)
 #undef STN_NODE_HANDLE
 

@@ -3,7 +3,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 
-import { native, type CacheHandle, type ClientHandle, type LeaseHandle, type ScopeHandle } from './native.js';
+import { native, type CacheHandle, type ClientHandle, type EventHandle, type LeaseHandle, type ScopeHandle } from './native.js';
 import { invalid, reasonName, StanchionError, status } from './errors.js';
 import { codingOf, decodeOwn, type Codec, type Coding } from './codec.js';
 import { channels, tellError } from './channels.js';
@@ -209,7 +209,9 @@ class Fetch extends Pending implements Filling {
       answer.value = ref !== 0 && this.shares ? object : valueOf(row, this.core.coding);
     } catch {
       try {
-        this.op = native.cache_refetch(this.core.handle, undefined, ours(), row, this.wait, this.scope, ours(), this.tag);
+        const event = native.queue_keep(ours(), row) as EventHandle;
+        this.op = native.cache_refetch(this.core.handle, undefined, event, this.wait, this.scope, ours(), this.tag);
+        native.free_handle(event);
         return false;
       } catch (error) {
         const failed = new Answer(Kind.error, status.undecodable);

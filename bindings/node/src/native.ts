@@ -19,6 +19,7 @@ export type ScopeHandle = Handle<'scope'>;
 export type LockHandle = Handle<'lock'>;
 export type LockPolicyHandle = Handle<'lock_policy'>;
 export type TickHandle = Handle<'tick'>;
+export type EventHandle = Handle<'event'>;
 
 /** UTF-8 or bytes. */
 export type Bytes = string | Uint8Array;
@@ -47,6 +48,7 @@ export interface Native {
 
   queue_new(scope?: number): QueueHandle;
   queue_drain(queue: QueueHandle, timeout: number, table: Float64Array, out: Drained): number;
+  queue_keep(queue: QueueHandle, row: number): EventHandle | undefined;
   queue_set_doorbell(queue: QueueHandle, ring: () => void): void;
   queue_hold_process(queue: QueueHandle, hold: boolean): void;
   queue_close(queue: QueueHandle): void;
@@ -56,7 +58,7 @@ export interface Native {
   policy_new(cache: CacheHandle, options: string): PolicyHandle;
   cache_fetch(cache: CacheHandle, policy: PolicyHandle | undefined, key: Bytes, deadline: Ms, flags: number, within: Scope,
               queue: QueueHandle, tag: number): number;
-  cache_refetch(cache: CacheHandle, policy: PolicyHandle | undefined, drained: QueueHandle, row: number, deadline: Ms,
+  cache_refetch(cache: CacheHandle, policy: PolicyHandle | undefined, undecodable: EventHandle, deadline: Ms,
                 within: Scope, queue: QueueHandle, tag: number): number;
   cache_get(cache: CacheHandle, key: Bytes, deadline: Ms, queue: QueueHandle, tag: number): number;
   cache_put(cache: CacheHandle, policy: PolicyHandle | undefined, key: Bytes, value: Bytes, codec: number, ttl: Ms,
