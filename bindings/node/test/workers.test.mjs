@@ -45,7 +45,7 @@ const matrix = (how, inMain) => `
       const worker = new Worker(text, { eval: true, execArgv: [], workerData: url });
       worker.on('error', () => {});
       const ended = new Promise((resolve) => worker.on('exit', resolve));
-      await once(worker, 'message');
+      await new Promise((resolve) => worker.on('message', resolve).on('exit', resolve));
       ${how === 'terminate' ? 'setTimeout(() => worker.terminate(), Math.random() * 10);' : ''}
       await ended;
     }));
