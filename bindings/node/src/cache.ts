@@ -9,8 +9,8 @@ import { codingOf, decodeOwn, type Codec, type Coding } from './codec.js';
 import { channels, tellError } from './channels.js';
 import { checkLoader, Fresh, LeaseLoad, within, type Filling, type LoadContext } from './load.js';
 import { checkKey, milliseconds, optionsJson, type Duration, type Key } from './options.js';
-import { Answer, answerOf, ask, done, extraOf, forget, Kind, ours, Pending, reasonOf, refOf, statusOf, takeShared, ttlLeftOf,
-  valueOf } from './runtime.js';
+import { Answer, answerOf, ask, extraOf, forget, Kind, ours, Pending, reasonOf, refOf, settled, statusOf, takeShared,
+  ttlLeftOf, valueOf } from './runtime.js';
 
 /** Policy of a cache. */
 export interface CacheOptions<T = unknown> {
@@ -317,15 +317,18 @@ export class Cache<T = unknown> {
    * The value of a key, loaded if need be: by one caller of the fleet, while all others wait for his result. Errors of a
    * loader reach everybody who joined in this process as they are.
    */
-  async getOrLoad<V extends T = T>(key: Key, loader: Loader<V>, options: LoadOptions<V> = {}): Promise<V> {
-    if (options.fallback === undefined) return this.fetch(key, loader, options);
+  getOrLoad<V extends T = T>(key: Key, loader: Loader<V>, options: LoadOptions<V> = {}): Promise<V> {
+    return options.fallback === undefined ? this.fetch(key, loader, options) : this.fetchOrElse(key, loader, options);
+  }
+
+  private async fetchOrElse<V extends T>(key: Key, loader: Loader<V>, options: LoadOptions<V>): Promise<V> {
     try {
       return await this.fetch(key, loader, options);
     } catch (error) {
       const { fallback, signal } = options;
       if (signal?.aborted && error === signal.reason) throw error;
       if (error instanceof StanchionError && passedOn.has(error.code)) throw error;
-      return typeof fallback === 'function' ? await (fallback as () => V | Promise<V>)() : fallback;
+      return typeof fallback === 'function' ? await (fallback as () => V | Promise<V>)() : (fallback as V);
     }
   }
 
@@ -352,21 +355,22 @@ export class Cache<T = unknown> {
         const { load, work } = fetch.start(answer.extra as LeaseHandle);
         return load.lead(work, signal, (error) => tellError(error, 'load', key)) as Promise<V>;
       }
-      case Kind.aborted:
-        throw (signal as AbortSignal).reason;
       default:
-        throw answer.error();
+        settled(answer, signal);
+        return undefined as V;
     }
   }
 
   /** What is cached; `undefined` = nothing, or absence. Never loads. */
   async get<V extends T = T>(key: Key, options: { signal?: AbortSignal } = {}): Promise<V | undefined> {
-    return (await this.look(key, options.signal)).value as V | undefined;
+    const { signal } = options;
+    return settled(await this.look(key, signal), signal).value as V | undefined;
   }
 
   /** What is cached, and what is known of it. Never loads. */
   async lookup<V extends T = T>(key: Key, options: { signal?: AbortSignal } = {}): Promise<Lookup<V>> {
-    const answer = await this.look(key, options.signal);
+    const { signal } = options;
+    const answer = settled(await this.look(key, signal), signal);
     const absent = answer.kind === Kind.absent && reasonName(answer.reason) !== 'miss';
     return {
       hit: answer.kind === Kind.value || absent,
@@ -378,12 +382,9 @@ export class Cache<T = unknown> {
     };
   }
 
-  private async look(key: Key, signal: AbortSignal | undefined): Promise<Answer> {
+  private look(key: Key, signal: AbortSignal | undefined): Promise<Answer> {
     checkKey(key);
-    const answer = await ask((tag) => native.cache_get(this.handle, key, undefined, ours(), tag), signal,
-      () => new Get(this.coding));
-    if (answer.kind === Kind.error) throw answer.error();
-    return answer;
+    return ask((tag) => native.cache_get(this.handle, key, undefined, ours(), tag), signal, new Get(this.coding));
   }
 
   /** Writes a value; the last writer wins. After a change of the source prefer `invalidate`. */
@@ -391,15 +392,15 @@ export class Cache<T = unknown> {
     checkKey(key);
     if (value === undefined) throw invalid('undefined is no value: use invalidate', String(key));
     const encoded = this.coding.encode(value);
-    await done((tag) => native.cache_put(this.handle, undefined, key, encoded, -1, milliseconds(options.ttl),
-      milliseconds(options.softTtl), undefined, ours(), tag), options.signal);
+    settled(await ask((tag) => native.cache_put(this.handle, undefined, key, encoded, -1, milliseconds(options.ttl),
+      milliseconds(options.softTtl), undefined, ours(), tag), options.signal), options.signal);
   }
 
   /** Deletes the key's value, or marks it stale. A load that is running anywhere cannot store what it read before. */
   async invalidate(key: Key, options: InvalidateOptions = {}): Promise<void> {
     checkKey(key);
-    await done((tag) => native.cache_invalidate(this.handle, key, options.stale ? STALE : 0, milliseconds(options.wait),
-      ours(), tag), options.signal);
+    settled(await ask((tag) => native.cache_invalidate(this.handle, key, options.stale ? STALE : 0,
+      milliseconds(options.wait), ours(), tag), options.signal), options.signal);
   }
 
   /** A function whose results are cached under the keys that `options.key` makes of its arguments. */

@@ -9,7 +9,7 @@ import { status } from './errors.js';
 import { Group } from './group.js';
 import { acquire, holding, Lock, type LockOptions } from './lock.js';
 import { checkKey, milliseconds, optionsJson, type Duration, type Key } from './options.js';
-import { ask, done, forget, Kind, listen, ours, Pending, reasonOf, textOf, type Answer, type Listener } from './runtime.js';
+import { ask, forget, Kind, listen, ours, Pending, reasonOf, settled, textOf, type Answer, type Listener } from './runtime.js';
 import { tick, type TickOptions, type TickResult, type TickRun } from './tick.js';
 
 /** Options of a client. */
@@ -81,7 +81,8 @@ export class Client implements AsyncDisposable {
 
   /** Waits until the store is connected and logged in. Optional: a client connects by itself. */
   async ready(options: { wait?: Duration; signal?: AbortSignal } = {}): Promise<void> {
-    await done((tag) => native.client_ready(this.handle, milliseconds(options.wait), ours(), tag), options.signal);
+    const { signal } = options;
+    settled(await ask((tag) => native.client_ready(this.handle, milliseconds(options.wait), ours(), tag), signal), signal);
   }
 
   /**
@@ -95,7 +96,7 @@ export class Client implements AsyncDisposable {
 
   private async end(wait: number | undefined): Promise<void> {
     try {
-      await done((tag) => native.client_close_begin(this.handle, wait, ours(), tag));
+      settled(await ask((tag) => native.client_close_begin(this.handle, wait, ours(), tag)));
     } finally {
       forget(this.noticeTag);
     }
@@ -139,9 +140,9 @@ export class Client implements AsyncDisposable {
 
   /** What stands in a lock's key; null: it is free. */
   async inspectLock(name: Key, options: { key?: Key; signal?: AbortSignal } = {}): Promise<LockInspection | null> {
-    const answer = await ask((tag) => native.lock_inspect(this.handle, checkKey(name), options.key, undefined, ours(), tag),
-      options.signal, () => new Text());
-    if (answer.kind === Kind.error) throw answer.error();
+    const { key, signal } = options;
+    const answer = settled(await ask((tag) =>
+      native.lock_inspect(this.handle, checkKey(name), key, undefined, ours(), tag), signal, new Text()), signal);
     if (answer.kind === Kind.absent) return null;
     const { ttl_ms: ttlMs, ...rest } = JSON.parse(answer.value as string) as { ttl_ms: number | null; ours: boolean };
     return { ...rest, ttlMs };
@@ -155,7 +156,9 @@ export class Client implements AsyncDisposable {
   /** Claims an id: true for the first claimant until `ttl` is over. For work that is announced more than once. */
   async once(id: Key, options: { ttl: Duration; signal?: AbortSignal }): Promise<boolean> {
     const ttl = milliseconds(options.ttl) ?? -1;
-    const answer = await done((tag) => native.once(this.handle, checkKey(id), ttl, undefined, ours(), tag), options.signal);
+    const { signal } = options;
+    const answer = settled(await ask((tag) =>
+      native.once(this.handle, checkKey(id), ttl, undefined, ours(), tag), signal), signal);
     return answer.status === status.ok;
   }
 

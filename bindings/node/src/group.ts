@@ -4,7 +4,7 @@ import { native, type ClientHandle, type FlightHandle, type GroupHandle } from '
 import { tellError } from './channels.js';
 import { checkLoader, FlightLoad, within, type LoadContext } from './load.js';
 import { checkKey, milliseconds, type Duration, type Key } from './options.js';
-import { Answer, Kind, ours, Pending, reasonOf, refOf, takeShared } from './runtime.js';
+import { Answer, Kind, ours, Pending, reasonOf, refOf, settled, takeShared } from './runtime.js';
 
 /** What a call of a group may say. */
 export interface GroupOptions {
@@ -95,9 +95,8 @@ export class Group {
         const value = await load.lead(work, signal, (error) => tellError(error, 'run', key));
         return { value, shared: load.shared };
       }
-      case Kind.aborted:
-        throw (signal as AbortSignal).reason;
       default:
+        settled(answer, signal);
         throw answer.error();
     }
   }

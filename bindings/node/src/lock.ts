@@ -5,7 +5,7 @@ import { LockLostError, reasonName, StanchionError, status, type LossReason } fr
 import { tellError } from './channels.js';
 import { within } from './load.js';
 import { checkKey, milliseconds, optionsJson, type Duration, type Key } from './options.js';
-import { ask, done, forget, held, Kind, listen, ours, reasonOf, type Listener } from './runtime.js';
+import { ask, forget, held, Kind, listen, ours, reasonOf, settled, type Listener } from './runtime.js';
 
 /** How a lock is taken and kept. */
 export interface LockOptions {
@@ -103,7 +103,7 @@ export class Lock implements AsyncDisposable {
   private async giveBack(wait: number | undefined): Promise<void> {
     try {
       if (this.loss.error) throw this.loss.error;
-      await done((tag) => native.lock_release(this.handle, wait, ours(), tag));
+      settled(await ask((tag) => native.lock_release(this.handle, wait, ours(), tag)));
     } catch (error) {
       throw this.loss.error ?? error;
     } finally {
@@ -113,7 +113,7 @@ export class Lock implements AsyncDisposable {
 
   /** Renews it now; renewal goes by itself, so this is rarely needed. */
   async renew(options: { wait?: Duration } = {}): Promise<void> {
-    await done((tag) => native.lock_renew(this.handle, milliseconds(options.wait), ours(), tag));
+    settled(await ask((tag) => native.lock_renew(this.handle, milliseconds(options.wait), ours(), tag)));
   }
 
   /** Releases; never throws. */
@@ -136,10 +136,9 @@ export async function acquire(client: ClientHandle, name: Key, options: LockOpti
     const answer = await ask((tag) => native.lock_acquire(client, name, undefined, policy, milliseconds(deadline), within(),
       ours(), tag, ours(), loss.tag), options.signal);
     if (answer.kind === Kind.lock) return new Lock(String(name), answer.extra as LockHandle, loss);
-    const error = answer.error() as StanchionError;
-    if (answer.status !== status.busy) throw error;
+    if (answer.status !== status.busy) settled(answer, options.signal);
     forget(loss.tag);
-    return error;
+    return answer.error() as StanchionError;
   } catch (error) {
     forget(loss.tag);
     throw error;

@@ -260,28 +260,25 @@ export class Pending implements Listener {
 }
 
 /**
- * Begins an operation by `begin(tag)`, which gives its number if it can be cancelled, and waits for its answer.
- * Rejects with `signal.reason` if that is aborted.
+ * Begins an operation by `begin(tag)`, which gives its number if it can be cancelled, and gives what will come of it.
+ * Throws if it is refused; `settled` throws what came of it.
  * @internal
  */
-export async function ask(begin: (tag: number) => number | void, signal?: AbortSignal,
-                          make = (): Pending => new Pending()): Promise<Answer> {
-  signal?.throwIfAborted();
-  const pending = make();
+export function ask(begin: (tag: number) => number | void, signal: AbortSignal | undefined = undefined,
+                    pending = new Pending()): Promise<Answer> {
   try {
+    signal?.throwIfAborted();
     pending.op = begin(pending.tag) ?? 0;
   } catch (error) {
     pending.refused(error);
   }
   pending.abortBy(signal);
-  const answer = await pending.answer;
-  if (answer.kind === Kind.aborted) throw (signal as AbortSignal).reason;
-  return answer;
+  return pending.answer;
 }
 
-/** The same for an operation that is done or fails. @internal */
-export async function done(begin: (tag: number) => number | void, signal?: AbortSignal): Promise<Answer> {
-  const answer = await ask(begin, signal);
+/** The answer, unless it is an error, or the signal was aborted. @internal */
+export function settled(answer: Answer, signal: AbortSignal | undefined = undefined): Answer {
   if (answer.kind === Kind.error) throw answer.error();
+  if (answer.kind === Kind.aborted) throw (signal as AbortSignal).reason;
   return answer;
 }

@@ -4,7 +4,7 @@ import { native, type ClientHandle, type TickHandle } from './native.js';
 import { reasonName } from './errors.js';
 import { tellError } from './channels.js';
 import { checkKey, optionsJson, type Duration, type Key } from './options.js';
-import { done, held, Kind, ours } from './runtime.js';
+import { ask, held, Kind, ours, settled } from './runtime.js';
 
 /** Slots of a tick. */
 export interface TickOptions {
@@ -39,16 +39,20 @@ export async function tick<V>(client: ClientHandle, name: Key, options: TickOpti
                               body: (run: TickRun) => V | PromiseLike<V>): Promise<TickResult<V>> {
   checkKey(name);
   const json = optionsJson(options, ['signal']);
-  const answer = await done((tag) => native.tick_acquire(client, name, json, undefined, ours(), tag), options.signal);
+  const { signal } = options;
+  const answer = settled(await ask((tag) => native.tick_acquire(client, name, json, undefined, ours(), tag), signal), signal);
   if (answer.kind !== Kind.tick) {
     return { ran: false, reason: reasonName(answer.reason) as 'taken' | 'still_running', value: undefined };
   }
   const handle = answer.extra as TickHandle;
   const run = { slot: native.tick_slot_ms(handle), fence: native.tick_fence(handle), token: native.tick_token(handle) };
-  const end = (ok: boolean): Promise<unknown> =>
-    done((tag) => native.tick_done(handle, ok, undefined, ours(), tag)).catch((error: unknown) => {
+  const end = async (ok: boolean): Promise<void> => {
+    try {
+      settled(await ask((tag) => native.tick_done(handle, ok, undefined, ours(), tag)));
+    } catch (error) {
       tellError(error, 'tick', name); // the run is over all the same; the core goes on telling the store
-    });
+    }
+  };
   let value: V;
   try {
     value = await held(() => body(run));
