@@ -158,6 +158,7 @@ class Fetch extends Pending implements Filling {
   readonly ttl: number | undefined;
   readonly softTtl: number | undefined;
   readonly shares: boolean;
+  readonly cache: string;
   private readonly wait: number | undefined;
   private readonly scope: ScopeHandle | undefined = within();
 
@@ -168,6 +169,7 @@ class Fetch extends Pending implements Filling {
     this.softTtl = milliseconds(options.softTtl);
     this.wait = milliseconds(options.wait);
     this.shares = shares;
+    this.cache = core.name;
   }
 
   begin(flags: number): void {

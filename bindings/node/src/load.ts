@@ -7,6 +7,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 
 import { native, type FlightHandle, type LeaseHandle, type ScopeHandle } from './native.js';
 import { invalid, reasonName, StanchionError, status } from './errors.js';
+import { observed } from './hooks.js';
 import { forget, hold, ours, share, type Pending } from './runtime.js';
 import type { Key } from './options.js';
 
@@ -43,7 +44,7 @@ export abstract class Load<T> {
   private giveUp: ((error: unknown) => void) | undefined;
   protected ended = false;
 
-  constructor(readonly key: Key, private readonly tag: number) {}
+  constructor(readonly key: Key, private readonly tag: number, private readonly cache?: string) {}
 
   protected abstract scope(): ScopeHandle | undefined;
   protected abstract detach(): number;
@@ -74,7 +75,11 @@ export abstract class Load<T> {
   }
 
   /** Runs the loader and answers for the key. Never rejects. */
-  async run(loader: () => unknown): Promise<Outcome<T>> {
+  run(loader: () => unknown): Promise<Outcome<T>> {
+    return observed({ cache: this.cache, key: this.key }, () => this.runLoader(loader));
+  }
+
+  private async runLoader(loader: () => unknown): Promise<Outcome<T>> {
     try {
       everRan = true;
       const result = await running.run(this.scope(), loader);
@@ -174,6 +179,7 @@ export class FlightLoad<T> extends Load<T> {
 
 /** How a cache stores what its loaders bring. @internal */
 export interface Filling {
+  readonly cache: string;
   encode(value: unknown): Uint8Array | string;
   /** What a caller gets of what was encoded. */
   decodeOwn(encoded: Uint8Array | string): unknown;
@@ -192,7 +198,7 @@ export class Fresh {
 /** A load of a cache's key. @internal */
 export class LeaseLoad<T> extends Load<T> {
   constructor(private readonly lease: LeaseHandle, key: Key, tag: number, private readonly filling: Filling) {
-    super(key, tag);
+    super(key, tag, filling.cache);
   }
 
   protected scope(): ScopeHandle | undefined {
