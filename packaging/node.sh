@@ -60,4 +60,8 @@ for file in test/*.test.mjs; do
   counted "$(basename "$file" .test.mjs)" node --test --test-reporter=tap "$file"
 done
 counted conformance node test/conformance.mjs "$root/tests/conformance"
+
+cd "$root/examples/node" || exit
+[[ node_modules/.package-lock.json -nt package-lock.json ]] || step install-examples npm ci --ignore-scripts
+counted examples node --test --test-reporter=tap test.mjs
 finish
