@@ -14,6 +14,6 @@ fi
 if (($#)); then
   files=("$@")
 else
-  mapfile -t files < <(find "$root"/{core,capi,bindings,examples,tests} -name '*.[ch]pp' -o -name '*.[ch]' | sort)
+  mapfile -t files < <(find "$root"/{core,capi,bindings,examples,tests} -name node_modules -prune -o '(' -name '*.[ch]pp' -o -name '*.[ch]' ')' -print | sort)
 fi
 clang-format-19 "${mode[@]}" "${files[@]}"

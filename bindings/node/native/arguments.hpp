@@ -56,8 +56,12 @@ inline std::int64_t ms_in(const Napi::Value& value) {
 inline std::uint64_t number_in(const Napi::Value& value) {
     return value.IsUndefined() ? 0 : static_cast<std::uint64_t>(value.As<Napi::Number>().Int64Value());
 }
-inline std::int32_t int_in(const Napi::Value& value) { return value.As<Napi::Number>().Int32Value(); }
-inline std::uint32_t flags_in(const Napi::Value& value) { return value.As<Napi::Number>().Uint32Value(); }
+inline std::int32_t int_in(const Napi::Value& value) {
+    return value.As<Napi::Number>().Int32Value();
+}
+inline std::uint32_t flags_in(const Napi::Value& value) {
+    return value.As<Napi::Number>().Uint32Value();
+}
 inline stn_queue* queue_in(const Napi::Value& value) {
     auto* m = unwrap<mailbox>(value);
     return m ? m->queue : nullptr;

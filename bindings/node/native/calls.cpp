@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "arguments.hpp"
 #include "calls.hpp"
+#include "arguments.hpp"
 
 // stanchion.h, function by function. Arguments stand in the header's order, without `now` and the outs; an operation
 // returns its number, `_new` and `_open` a handle. Failures are thrown.
@@ -42,7 +42,8 @@ using info = const Napi::CallbackInfo&;
 Napi::Value client_open(info a) {
     const text_in url(a[0]);
     const text_in options(a[1]);
-    return made<stn_client>(a.Env(), [&](auto out, auto err) { return stn_client_open(url.get(), options.get(), out, err); });
+    return made<stn_client>(a.Env(),
+                            [&](auto out, auto err) { return stn_client_open(url.get(), options.get(), out, err); });
 }
 
 void client_ready(info a) {
@@ -94,8 +95,8 @@ mailbox& mailbox_in(const Napi::Value& value) {
 }
 
 Napi::Value queue_drain(info a) {
-    return Napi::Number::New(a.Env(), mailbox_in(a[0]).drain(a.Env(), ms_in(a[1]), a[2].As<Napi::Float64Array>(),
-                                                             a[3].As<Napi::Array>()));
+    return Napi::Number::New(
+        a.Env(), mailbox_in(a[0]).drain(a.Env(), ms_in(a[1]), a[2].As<Napi::Float64Array>(), a[3].As<Napi::Array>()));
 }
 
 // (queue, row of the last drain): the event, kept; undefined if there is none.
@@ -104,12 +105,18 @@ Napi::Value queue_keep(info a) {
     return event ? wrap(a.Env(), event) : a.Env().Undefined();
 }
 
-void queue_set_doorbell(info a) { mailbox_in(a[0]).set_doorbell(a.Env(), a[1].As<Napi::Function>()); }
-void queue_hold_process(info a) { mailbox_in(a[0]).hold_process(a[1].ToBoolean()); }
+void queue_set_doorbell(info a) {
+    mailbox_in(a[0]).set_doorbell(a.Env(), a[1].As<Napi::Function>());
+}
+void queue_hold_process(info a) {
+    mailbox_in(a[0]).hold_process(a[1].ToBoolean());
+}
 void queue_close(info a) {
     must(a.Env(), [&](auto err) { return stn_queue_close(queue_in(a[0]), err); });
 }
-void cancel(info a) { stn_cancel(queue_in(a[0]), number_in(a[1])); }
+void cancel(info a) {
+    stn_cancel(queue_in(a[0]), number_in(a[1]));
+}
 
 // ---- Cache
 
@@ -117,8 +124,8 @@ Napi::Value cache_open(info a) {
     const bytes_in name(a[1]);
     const text_in options(a[2]);
     return made<stn_cache>(a.Env(), [&](auto out, auto err) {
-        return stn_cache_open(unwrap<stn_client>(a[0]), static_cast<const char*>(name.data()), name.size(), options.get(),
-                              out, err);
+        return stn_cache_open(unwrap<stn_client>(a[0]), static_cast<const char*>(name.data()), name.size(),
+                              options.get(), out, err);
     });
 }
 
@@ -217,13 +224,17 @@ Napi::Value lease_detach(info a) {
     return Napi::Number::New(a.Env(), ok ? static_cast<double>(waiters) : -1);
 }
 
-Napi::Value lease_state(info a) { return Napi::Number::New(a.Env(), stn_lease_state(unwrap<stn_lease>(a[0]))); }
+Napi::Value lease_state(info a) {
+    return Napi::Number::New(a.Env(), stn_lease_state(unwrap<stn_lease>(a[0])));
+}
 
 template <class T> Napi::Value scope_of(info a, stn_scope* (*ask)(T*)) {
     stn_scope* scope = ask(unwrap<T>(a[0]));
     return scope ? wrap(a.Env(), scope) : a.Env().Undefined();
 }
-Napi::Value lease_scope(info a) { return scope_of(a, stn_lease_scope); }
+Napi::Value lease_scope(info a) {
+    return scope_of(a, stn_lease_scope);
+}
 
 // ---- Group
 
@@ -266,13 +277,16 @@ Napi::Value flight_detach(info a) {
     return Napi::Number::New(a.Env(), ok ? static_cast<double>(waiters) : -1);
 }
 
-Napi::Value flight_scope(info a) { return scope_of(a, stn_flight_scope); }
+Napi::Value flight_scope(info a) {
+    return scope_of(a, stn_flight_scope);
+}
 
 // ---- Lock
 
 Napi::Value lock_policy_new(info a) {
     const text_in json(a[0]);
-    return made<stn_lock_policy>(a.Env(), [&](auto out, auto err) { return stn_lock_policy_new(json.get(), out, err); });
+    return made<stn_lock_policy>(a.Env(),
+                                 [&](auto out, auto err) { return stn_lock_policy_new(json.get(), out, err); });
 }
 
 // (client, name, options, policy, deadline, within, queue, tag, loss queue, loss tag)
@@ -286,7 +300,9 @@ Napi::Value lock_acquire(info a) {
     });
 }
 
-Napi::Value lock_held(info a) { return Napi::Boolean::New(a.Env(), stn_lock_held(unwrap<stn_lock>(a[0])) == 1); }
+Napi::Value lock_held(info a) {
+    return Napi::Boolean::New(a.Env(), stn_lock_held(unwrap<stn_lock>(a[0])) == 1);
+}
 Napi::Value lock_remaining_ms(info a) {
     return Napi::Number::New(a.Env(), static_cast<double>(stn_lock_remaining_ms(unwrap<stn_lock>(a[0]))));
 }
@@ -296,8 +312,12 @@ Napi::Value lock_fence(info a) {
 Napi::Value lock_token(info a) {
     return Napi::String::New(a.Env(), stn_lock_token(unwrap<stn_lock>(a[0])));
 }
-Napi::Value lock_state(info a) { return Napi::Number::New(a.Env(), stn_lock_state(unwrap<stn_lock>(a[0]))); }
-Napi::Value lock_loss(info a) { return Napi::Number::New(a.Env(), stn_lock_loss(unwrap<stn_lock>(a[0]))); }
+Napi::Value lock_state(info a) {
+    return Napi::Number::New(a.Env(), stn_lock_state(unwrap<stn_lock>(a[0])));
+}
+Napi::Value lock_loss(info a) {
+    return Napi::Number::New(a.Env(), stn_lock_loss(unwrap<stn_lock>(a[0])));
+}
 
 void lock_renew(info a) {
     must(a.Env(), [&](auto err) {
@@ -341,7 +361,9 @@ Napi::Value tick_slot_ms(info a) {
 Napi::Value tick_fence(info a) {
     return Napi::Number::New(a.Env(), static_cast<double>(stn_tick_fence(unwrap<stn_tick>(a[0]))));
 }
-Napi::Value tick_token(info a) { return Napi::String::New(a.Env(), stn_tick_token(unwrap<stn_tick>(a[0]))); }
+Napi::Value tick_token(info a) {
+    return Napi::String::New(a.Env(), stn_tick_token(unwrap<stn_tick>(a[0])));
+}
 
 // (tick, whether it went well, deadline, queue, tag)
 void tick_done(info a) {

@@ -24,7 +24,8 @@ Napi::Value error_values(Napi::Env env, const stn_error* err) {
 void fail(Napi::Env env, stn_error* err) {
     const std::unique_ptr<stn_error, void (*)(stn_error*)> owned(err, stn_error_free);
     const std::int32_t status = stn_error_code(err);
-    const Napi::Value made = environment::of(env).make_error.Call({Napi::Number::New(env, status), error_values(env, err)});
+    const Napi::Value made =
+        environment::of(env).make_error.Call({Napi::Number::New(env, status), error_values(env, err)});
     throw Napi::Error(env, made);
 }
 

@@ -18,8 +18,8 @@ struct box;
 // What one load of the addon in one Node-API environment (main thread, worker, vm context) has: nothing is shared
 // between them. Only touched on the environment's own thread.
 struct environment : std::enable_shared_from_this<environment> {
-    std::unordered_set<box*> boxes;      // every handle that JavaScript may hold
-    Napi::FunctionReference make_error;  // (status, error_values) -> the error to throw
+    std::unordered_set<box*> boxes;     // every handle that JavaScript may hold
+    Napi::FunctionReference make_error; // (status, error_values) -> the error to throw
     static environment& of(Napi::Env env);
 };
 
@@ -37,8 +37,22 @@ struct ring;
 // whole batch, handles and errors in an array. So a thousand answers cost a handful of Node-API calls.
 class mailbox {
   public:
-    enum column { kind, tag, status, flags, reason, codec, area, offset, length, age_ms, ttl_left_ms, load_ms, host_ref,
-                  columns };
+    enum column {
+        kind,
+        tag,
+        status,
+        flags,
+        reason,
+        codec,
+        area,
+        offset,
+        length,
+        age_ms,
+        ttl_left_ms,
+        load_ms,
+        host_ref,
+        columns
+    };
     enum area_of { none, text, bytes }; // `area`: where offset and length count
 
     explicit mailbox(stn_queue* q) : queue(q) {}

@@ -14,14 +14,29 @@
 
 namespace stn_node {
 
-enum class kind : std::uint8_t { client, queue, cache, policy, group, lease, flight, scope, lock, lock_policy, tick, event };
+enum class kind : std::uint8_t {
+    client,
+    queue,
+    cache,
+    policy,
+    group,
+    lease,
+    flight,
+    scope,
+    lock,
+    lock_policy,
+    tick,
+    event
+};
 
 template <class T> struct handle_of;
-#define STN_NODE_HANDLE(type, name, free_it)            \
-    template <> struct handle_of<type> {                \
-        static constexpr kind is = kind::name;          \
-        static constexpr const char* text = #name;      \
-        static void end(type* p) noexcept { free_it; } \
+#define STN_NODE_HANDLE(type, name, free_it)       \
+    template <> struct handle_of<type> {           \
+        static constexpr kind is = kind::name;     \
+        static constexpr const char* text = #name; \
+        static void end(type* p) noexcept {        \
+            free_it;                               \
+        }                                          \
     };
 STN_NODE_HANDLE(stn_client, client, stn_client_free(p))
 STN_NODE_HANDLE(stn_cache, cache, stn_cache_free(p))
