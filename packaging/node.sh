@@ -54,7 +54,7 @@ fi
 
 cd "$package" || exit
 [[ node_modules/.package-lock.json -nt package-lock.json ]] || step install npm ci --ignore-scripts
-step addon build release stanchion_node -DSTN_NODE=ON
+step addon build release "stanchion_node stanchion" -DSTN_NODE=ON
 step typescript npm run build
 for file in test/*.test.mjs; do
   counted "$(basename "$file" .test.mjs)" node --test --test-reporter=tap "$file"
