@@ -83,18 +83,23 @@ export interface Lookup<V> {
   hit: boolean;
   /** What is cached is that there is no such thing. */
   absent: boolean;
+  /** The value; undefined if there is none. */
   value: V | undefined;
   /** It is past its soft expiry, or marked stale. */
   stale: boolean;
   /** ms since it was loaded, by the store's clock. */
   age: number | undefined;
+  /** Where the answer came from. */
   source: 'store' | 'flight' | 'near' | 'memory' | undefined;
 }
 
 /** What `set` may say. */
 export interface SetOptions {
+  /** Hard expiry of this value. */
   ttl?: Duration | undefined;
+  /** Soft expiry of this value. */
   softTtl?: Duration | undefined;
+  /** Ends the waiting; what was sent may still be applied. */
   signal?: AbortSignal | undefined;
 }
 
@@ -104,6 +109,7 @@ export interface InvalidateOptions {
   stale?: boolean | undefined;
   /** How long to try. Default 10 s. */
   wait?: Duration | undefined;
+  /** Ends the waiting; what was sent may still be applied. */
   signal?: AbortSignal | undefined;
 }
 

@@ -38,10 +38,13 @@ export interface ClientOptions {
 export interface LockInspection {
   /** Taken by this library. */
   ours: boolean;
+  /** As the holder's `lock.token`. */
   token?: string;
+  /** As the holder's `lock.fence`. */
   fence?: number;
+  /** What the holder wrote there. */
   label?: string;
-  /** null: it does not end by itself. */
+  /** How long it lasts if nobody renews it; null: it does not end by itself. */
   ttlMs: number | null;
 }
 

@@ -20,7 +20,6 @@ export type Codec<T> = 'json' | 'buffer' | 'string' | CodecPair<T>;
 export interface Coding {
   /** Its name for the core. */
   readonly core: 'json' | 'raw' | 'private';
-  /** Whether values can be changed, so that each caller needs one of his own. */
   encode(value: unknown): Uint8Array | string;
   decodeText(text: string): unknown;
   decodeBytes(bytes: Buffer): unknown;
@@ -51,8 +50,8 @@ const json: Coding = {
 const buffer: Coding = {
   core: 'raw',
   encode(value) {
-    if (!(value instanceof Uint8Array)) throw invalid('the codec "buffer" takes a Uint8Array');
-    return value;
+    if (!ArrayBuffer.isView(value)) throw invalid('the codec "buffer" takes a Uint8Array');
+    return value as Uint8Array; // of whatever realm
   },
   decodeText: (text) => Buffer.from(text, 'latin1'),
   decodeBytes: (bytes) => Buffer.from(bytes),

@@ -16,6 +16,7 @@ export interface GroupOptions {
 
 /** What came of a call of a group. */
 export interface GroupResult<V> {
+  /** What the run gave. */
   value: V;
   /** Others have the very same value. */
   shared: boolean;

@@ -47,7 +47,7 @@ interface WellFormed {
 
 /** Two texts that differ in their lone surrogates would be one key. @internal */
 export function checkKey(key: Key): Key {
-  if (typeof key === 'string' ? !(key as unknown as WellFormed).isWellFormed() : !(key instanceof Uint8Array)) {
+  if (typeof key === 'string' ? !(key as unknown as WellFormed).isWellFormed() : !ArrayBuffer.isView(key)) {
     throw invalid('a key is a well-formed string, or bytes');
   }
   return key;

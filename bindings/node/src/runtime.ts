@@ -95,16 +95,25 @@ export async function held<V>(body: () => V | PromiseLike<V>): Promise<V> {
 
 // ---- Events ----------------------------------------------------------------------------------------------------
 
+function deliver(row: number): void {
+  const tag = cell(row, Column.tag);
+  const listener = listeners.get(tag);
+  if (!listener) dispose(row);
+  else if (listener.hear(cell(row, Column.kind) as Kind, row)) listeners.delete(tag);
+}
+
 function drain(): void {
   for (let rows = table.length / Column.count; rows === table.length / Column.count; ) {
     drained[0] = drained[1] = drained[2] = undefined;
     rows = native.queue_drain(queue as QueueHandle, 0, table, drained);
     for (let row = 0; row < rows; ++row) {
-      const tag = cell(row, Column.tag);
-      const listener = listeners.get(tag);
-      const kind = cell(row, Column.kind) as Kind;
-      if (!listener) dispose(row);
-      else if (listener.hear(kind, row)) listeners.delete(tag);
+      try {
+        deliver(row);
+      } catch (error) {
+        setImmediate(() => { // a fault of ours must not take the other answers of the batch along
+          throw error;
+        });
+      }
     }
   }
   textOffset = -1;

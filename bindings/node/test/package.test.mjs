@@ -80,7 +80,7 @@ test('both kinds of import are one package', async () => {
     import { createRequire } from 'node:module';
     import * as imported from 'stanchion';
     const required = createRequire(import.meta.url)('stanchion');
-    console.log(Object.keys(required).every((name) => required[name] === imported[name]), Object.keys(required).length > 5);
+    console.log(Object.keys(required).every((name) => required[name] === imported[name]), 'connect' in required);
   `);
   assert.equal(await run(process.execPath, 'one.mjs'), 'true true\n');
 });
