@@ -31,6 +31,16 @@ onEachStore('a cache of users', (store) => {
     assert.deepEqual(all[999], { name: 'Ada' });
   });
 
+  test('what a loader keeps is not what its caller gets, unless he asks to share', async () => {
+    const client = store.open();
+    const kept = { tags: ['a'] };
+    const users = client.cache('users-12', { ttl: '5m' });
+    const user = await users.getOrLoad('7', () => kept);
+    assert.deepEqual(user, kept);
+    assert.notEqual(user, kept);
+    assert.equal(await users.getOrLoad('8', () => kept, { share: true }), kept);
+  });
+
   test('callers who ask to share get the very object', async () => {
     const users = store.open().cache('users-3', { ttl: '5m', share: true });
     const load = source(() => ({ name: 'Ada' }));
