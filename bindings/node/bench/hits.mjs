@@ -46,7 +46,8 @@ for (const key of keys) {
   await manager.set(key, user);
 }
 const key = (i) => keys[i % keys.length];
-for (const inFlight of [1, 64, 1000]) {
+const given = process.argv.slice(2).map(Number);
+for (const inFlight of given.length > 0 ? given : [1, 64, 1000]) {
   await compare('a hit over Redis', inFlight, {
     'stanchion getOrLoad': (i) => users.getOrLoad(key(i), never),
     'stanchion get': (i) => users.get(key(i)),

@@ -14,7 +14,8 @@ const redis = new Redis(server.port);
 const redlock = new Redlock([redis], { retryCount: 0 });
 redlock.on('error', () => {});
 
-for (const inFlight of [1, 64]) {
+const given = process.argv.slice(2).map(Number);
+for (const inFlight of given.length > 0 ? given : [1, 64]) {
   await compare('lock and release, each in flight its own name', inFlight, {
     stanchion: async (i) => (await client.lock(`s${i % 1000}`, { ttl: 10_000 })).release(),
     redlock: async (i) => (await redlock.acquire([`r${i % 1000}`], 10_000)).release(),
