@@ -3,7 +3,8 @@
 #
 # bash packaging/node.sh
 # Builds the Node package (addon by the preset release, TypeScript) and runs all its tests; the last line is
-# `N passed, M failed`. Needs node >= 20 and npm; the development tools come from npm, pinned by package-lock.json.
+# `N passed, M failed`. Takes node >= 20 and npm from PATH, or else what bootstrap_node.sh brings; the development tools come
+# from npm, pinned by package-lock.json. Servers are those that STN_REDIS_SERVER names, or those on PATH.
 # What a step prints goes to build/logs/node-<step>.log.
 
 set -uo pipefail
@@ -33,24 +34,26 @@ step() {
 
 # counted NAME COMMAND...: tests that count themselves, as TAP or by `N passed, M failed`.
 counted() {
-  local name=$1 log=$logs/node-$1.log good bad
+  local name=$1 log=$logs/node-$1.log good=0 bad=0 counts count
   shift
   say "node: $name"
   timeout --kill-after=10 300 "$@" >"$log" 2>&1 </dev/null
   local status=$?
-  good=$(sed -nE 's/^# pass ([0-9]+)$/\1/p; s/^([0-9]+) passed, [0-9]+ failed$/\1/p' "$log" | tail -n 1)
-  bad=$(sed -nE 's/^# (fail|cancelled) ([0-9]+)$/\2/p; s/^[0-9]+ passed, ([0-9]+) failed$/\1/p' "$log" | paste -sd+ | bc)
-  ((status != 0 && ${bad:-0} == 0)) && bad=1
-  ((${bad:-0})) && grep -vE '^ *(ok|#|---|\.\.\.|type:|duration_ms:)' "$log" | tail -n 60
-  passed=$((passed + ${good:-0}))
-  failed=$((failed + ${bad:-0}))
+  counts=$(sed -nE -e 's/^# pass ([0-9]+)$/good=\1/p; s/^# (fail|cancelled) ([0-9]+)$/bad+=\2/p' \
+    -e 's/^([0-9]+) passed, ([0-9]+) failed$/good=\1 bad=\2/p' "$log")
+  for count in $counts; do (($count)); done
+  ((status != 0 || good == 0)) && ((bad == 0)) && bad=1
+  ((bad)) && grep -vE '^ *(ok|#|---|\.\.\.|type:|duration_ms:)' "$log" | tail -n 60
+  passed=$((passed + good))
+  failed=$((failed + bad))
 }
 
-if ! command -v node npm >/dev/null; then
-  say "node and npm are not installed"
+bash "$root/packaging/bootstrap_node.sh" || {
   failed=1
   finish
-fi
+}
+[[ -e $root/build/deps/node ]] && PATH=$root/build/deps/node/bin:$PATH
+say "node: $(node --version), npm $(npm --version)"
 
 cd "$package" || exit
 [[ node_modules/.package-lock.json -nt package-lock.json ]] || step install npm ci --ignore-scripts

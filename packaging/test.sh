@@ -15,6 +15,7 @@
 #   clang    clang++-19 build of library and examples, warnings are errors; clang-tidy over core/ and capi/
 #   format   clang-format changes nothing
 #   python   the Python package on the oldest and the newest Python that is here; mypy, ruff
+#   node     the Node package on the Node that is here, or on one from PyPI; publint, attw; its examples
 #
 # Everything a step prints goes to build/logs/<stage>-<step>.log; the end of it is shown when the step fails.
 
@@ -25,14 +26,14 @@ stages=()
 for word in "$@"; do
   case $word in
     --quick) stages+=(dev) ;;
-    dev | live | asan | tsan | sim | clang | format | python) stages+=("$word") ;;
+    dev | live | asan | tsan | sim | clang | format | python | node) stages+=("$word") ;;
     *)
-      sed -n '4,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+      sed -n '4,22s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
       exit 2
       ;;
   esac
 done
-((${#stages[@]})) || stages=(dev live asan tsan sim clang format python)
+((${#stages[@]})) || stages=(dev live asan tsan sim clang format python node)
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -223,6 +224,8 @@ stage_format() {
 
 stage_python() { counted python package 900 bash "$root/packaging/python.sh"; }
 
+stage_node() { counted node tests 900 bash "$root/packaging/node.sh"; }
+
 # Each script of tests/conformance is a test of its own.
 conformance() {  # PRESET
   counted "$stage" conformance 300 "$root/build/$1/tests/conformance/conformance_c" "$root/tests/conformance"
@@ -272,6 +275,7 @@ for stage in "${stages[@]}"; do
     live) packages+=(openssl libpq-dev) ;;
     format) packages+=(clang-format-19) ;;
     python) packages+=(python3-dev python3-venv) ;;
+    node) packages+=(python3-venv openssl) ;;
   esac
 done
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
@@ -279,7 +283,7 @@ stage=install
 failed=0
 install_packages "${packages[@]}" || failed=1
 bash "$root/packaging/bootstrap_hiredis.sh" || failed=1
-if [[ " ${stages[*]} " =~ \ (live|tsan|sim|python)\  ]]; then
+if [[ " ${stages[*]} " =~ \ (live|tsan|sim|python|node)\  ]]; then
   find_servers || failed=1
 fi
 if [[ " ${stages[*]} " == *" live "* ]]; then
