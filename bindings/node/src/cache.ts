@@ -325,11 +325,11 @@ export class Cache<T = unknown> {
    * The value of a key, loaded if need be: by one caller of the fleet, while all others wait for his result. Errors of a
    * loader reach everybody who joined in this process as they are.
    */
-  getOrLoad<V extends T = T>(key: Key, loader: Loader<V>, options: LoadOptions<V> = {}): Promise<V> {
+  getOrLoad<V extends T | undefined = T>(key: Key, loader: Loader<V>, options: LoadOptions<V> = {}): Promise<V> {
     return options.fallback === undefined ? this.fetch(key, loader, options) : this.fetchOrElse(key, loader, options);
   }
 
-  private async fetchOrElse<V extends T>(key: Key, loader: Loader<V>, options: LoadOptions<V>): Promise<V> {
+  private async fetchOrElse<V extends T | undefined>(key: Key, loader: Loader<V>, options: LoadOptions<V>): Promise<V> {
     try {
       return await this.fetch(key, loader, options);
     } catch (error) {
@@ -340,7 +340,7 @@ export class Cache<T = unknown> {
     }
   }
 
-  private async fetch<V extends T>(key: Key, loader: Loader<V>, options: LoadOptions<V>): Promise<V> {
+  private async fetch<V extends T | undefined>(key: Key, loader: Loader<V>, options: LoadOptions<V>): Promise<V> {
     const { signal } = options;
     checkLoader(loader);
     checkKey(key);
@@ -412,7 +412,8 @@ export class Cache<T = unknown> {
   }
 
   /** A function whose results are cached under the keys that `options.key` makes of its arguments. */
-  wrap<A extends unknown[], V extends T>(fn: (...args: A) => V | PromiseLike<V>, options: WrapOptions<A, V>): Wrapped<A, V> {
+  wrap<A extends unknown[], V extends T | undefined>(fn: (...args: A) => V | PromiseLike<V>,
+                                                     options: WrapOptions<A, V>): Wrapped<A, V> {
     const { key, ...rest } = options;
     const run = (args: A, force: boolean): Promise<V> =>
       this.getOrLoad<V>(key(...args), () => fn(...args), force ? { ...rest, force } : rest);

@@ -135,6 +135,7 @@ export abstract class Load<T> {
         }
       };
       signal?.addEventListener('abort', abort, { once: true });
+      if (signal?.aborted) abort(); // by the loader, or after this load was given out
       void work.then((outcome) => {
         signal?.removeEventListener('abort', abort);
         if (!there) {

@@ -104,6 +104,22 @@ onEachStore('field notes', (store) => {
     assert.equal(await cache.getOrLoad('k', () => 'mine', { wait: 2000 }), 'mine');
   });
 
+  test('an abort by the loader itself, or between the grant and the loader, rejects at once', async () => {
+    const cache = store.open().cache('gap', { ttl: '5m' });
+    const group = store.open().group();
+    for (const call of [cache.getOrLoad.bind(cache), group.do.bind(group)]) {
+      const control = new AbortController();
+      let told;
+      const load = ({ signal }) => {
+        control.abort(new Error('mine'));
+        return sleep(1000, undefined, { signal }).catch(() => (told = signal.reason.code));
+      };
+      await assert.rejects(call('k', load, { signal: control.signal }), { message: 'mine' });
+      await sleep(1);
+      assert.equal(told, 'cancelled');
+    }
+  });
+
   test('a loader that asks for its own key is told at once, through any number of loads', async () => {
     const cache = store.open().cache('circle', { ttl: '5m' });
     const circle = cache.getOrLoad('a', async () => {

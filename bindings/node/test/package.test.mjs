@@ -97,6 +97,13 @@ async function main(): Promise<void> {${quickStart}
   const find = typed.wrap(async (id: number, city: string): Promise<Price> => ({ cents: id + city.length }),
     { key: (id, city) => \`\${id}/\${city}\` });
   const found: Price = await find(1, 'Oslo');
+  const perhaps: Price | undefined = await typed.getOrLoad('2', async (): Promise<Price | undefined> => undefined);
+  const search = typed.wrap(async (id: number) => (id < 0 ? undefined : { cents: id }), { key: String });
+  const none: Price | undefined = await search(-1);
+  // @ts-expect-error: there may be no such thing
+  const cents = async (): Promise<number> => (await search(1)).cents;
+  // @ts-expect-error: a cache of prices keeps no texts
+  const text = (): unknown => typed.getOrLoad('3', () => 'text');
   // @ts-expect-error: the arguments are those of the function
   const wrong = (): unknown => find('1', 2);
   // @ts-expect-error: a lock has a ttl
@@ -104,7 +111,7 @@ async function main(): Promise<void> {${quickStart}
   const lock: Lock | null = await connect().tryLock('l', { ttl: '1s' });
   await using mine = lock;
   const seen: [boolean, number, number | undefined, string | undefined] = [mine!.held, one.cents + found.cents, some?.cents, maybe];
-  if (seen.length !== 4 || wrong === endless) throw new StanchionError('internal', 'never');
+  if (seen.length !== 4 || perhaps || none || wrong === endless || cents === text) throw new StanchionError('internal', 'never');
 }
 void main();
 `;
