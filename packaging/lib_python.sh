@@ -28,6 +28,17 @@ need_pythons() {
   exit 1
 }
 
+# install_package: `pip install` of the package, from its sources, in a new environment of the newest Python, which is
+# build/py-installed. What is there and younger than every source stays.
+install_package() {
+  local fresh=$root/build/py-installed sources=("$root"/{CMakeLists.txt,core,capi,packaging/cmake,bindings/python/{native,src,pyproject.toml}})
+  [[ -e $fresh/done && -z $(find "${sources[@]}" -newer "$fresh/done" -type f -not -name '*.pyc' -print -quit) ]] && return
+  rm -rf "$fresh"
+  "${pythons[-1]#* }" -m venv "$fresh" && touch "$fresh/begun" &&
+    "$fresh/bin/pip" install --quiet --disable-pip-version-check "$root/bindings/python" &&
+    mv "$fresh/begun" "$fresh/done"
+}
+
 # quick_start URL: the five lines of the package's README, with that URL, and what they must have given.
 quick_start() {
   URL=$1 python3 -c 'import os, pathlib, re, sys

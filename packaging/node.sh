@@ -4,11 +4,12 @@
 # bash packaging/node.sh
 # Builds the Node package (addon by the preset release, TypeScript) and runs all its tests; the last line is
 # `N passed, M failed`. Takes node >= 20 and npm from PATH, or else what bootstrap_node.sh brings; the development tools come
-# from npm, pinned by package-lock.json. Servers are those that STN_REDIS_SERVER names, or those on PATH.
+# from npm, pinned by package-lock.json. Installs the Python package too, for the mixed fleet. Servers are those that STN_REDIS_SERVER names, or those on PATH.
 # What a step prints goes to build/logs/node-<step>.log.
 
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$root/packaging/lib_python.sh"
 
 package=$root/bindings/node
 mkdir -p "$logs"
@@ -59,6 +60,10 @@ cd "$package" || exit
 [[ node_modules/.package-lock.json -nt package-lock.json ]] || step install npm ci --ignore-scripts
 step addon build release "stanchion_node stanchion" -DSTN_NODE=ON
 step typescript npm run build
+# The Python process of the mixed fleet.
+need_pythons
+step python install_package
+export STN_PYTHON=$root/build/py-installed/bin/python
 for file in test/*.test.mjs; do
   counted "$(basename "$file" .test.mjs)" node --test --test-reporter=tap "$file"
 done

@@ -81,13 +81,9 @@ done
 for python in "${interpreters[@]}"; do
   [[ -x ${python%python}mypy ]] && check mypy "${python%python}mypy"
 done
-# pip install as users do: in a new environment, of the newest Python, from the sources.
 installed() {
-  local python=${pythons[-1]#* } fresh=$root/build/py-installed
-  rm -rf "$fresh"
-  "$python" -m venv "$fresh" &&
-    "$fresh/bin/pip" install --quiet --disable-pip-version-check "$package" &&
-    (cd "$fresh" && quick_start memory:// | env -u PYTHONPATH "$fresh/bin/python" -W error -)
+  install_package &&
+    (cd "$root/build/py-installed" && quick_start memory:// | env -u PYTHONPATH bin/python -W error -)
 }
 check pip-install installed
 check ruff "${interpreters[-1]%python}ruff" check --config pyproject.toml . "$root/examples/python"

@@ -275,7 +275,7 @@ for stage in "${stages[@]}"; do
     live) packages+=(openssl libpq-dev) ;;
     format) packages+=(clang-format-19) ;;
     python) packages+=(python3-dev python3-venv) ;;
-    node) packages+=(python3-venv openssl) ;;
+    node) packages+=(python3-dev python3-venv openssl) ;;
   esac
 done
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)

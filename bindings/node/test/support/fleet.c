@@ -2,7 +2,8 @@
 /*
  * The C process of a mixed fleet.
  *
- *     fleet URL load MS    fetches the key "mixed" of the cache "mixed"; its loader takes MS. Prints `runs value`
+ *     fleet URL load MS    fetches the key "mixed" of the cache "mixed"; its loader takes MS.
+ *                         Prints `loading` when that begins, and in the end `runs value`
  *     fleet URL lock MS    takes the lock "mixed", holds it for MS. Prints its fence
  */
 #define _POSIX_C_SOURCE 200809L
@@ -29,6 +30,8 @@ static void pause_ms(long ms) {
 static int32_t load(void* ud, stn_lease* lease, stn_sink* sink) {
     (void)lease;
     ++runs;
+    puts("loading");
+    fflush(stdout);
     pause_ms(*(const long*)ud);
     return stn_sink_write(sink, "\"from C\"", 8);
 }
