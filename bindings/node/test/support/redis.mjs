@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { connect as dial, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-async function freePort() {
+export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
@@ -26,11 +26,12 @@ export async function command(port, ...words) {
   return reply.toString();
 }
 
-export async function startRedis() {
+/** `args`: more arguments of the server; `port`: that one, and no other. */
+export async function startRedis({ args = [], port: given } = {}) {
   for (let attempt = 0; ; ++attempt) {
-    const port = await freePort();
+    const port = given ?? await freePort();
     const child = spawn(process.env.STN_REDIS_SERVER ?? 'redis-server',
-      ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'], { stdio: 'ignore' });
+      ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...args.map(String)], { stdio: 'ignore' });
     process.on('exit', () => child.kill('SIGKILL'));
     for (let i = 0; i < 100 && child.exitCode === null; ++i) {
       const up = await command(port, 'PING').catch(() => '');
