@@ -83,11 +83,22 @@ template <class T, class F> Napi::Value made(Napi::Env env, F&& f) {
     return wrap(env, out);
 }
 
+// An operation's number, for `cancel`; where a double would round it, as a BigInt.
+inline Napi::Value op_out(Napi::Env env, std::uint64_t op) {
+    constexpr std::uint64_t exact = std::uint64_t{1} << 53U;
+    if (op <= exact) return Napi::Number::New(env, static_cast<double>(op));
+    return Napi::BigInt::New(env, op);
+}
+inline std::uint64_t op_in(const Napi::Value& value) {
+    bool lossless = true;
+    return value.IsBigInt() ? value.As<Napi::BigInt>().Uint64Value(&lossless) : number_in(value);
+}
+
 // Begins an operation by f(uint64_t* op, stn_error**) and gives its number.
 template <class F> Napi::Value begun(Napi::Env env, F&& f) {
     std::uint64_t op = 0;
     must(env, [&](stn_error** err) { return f(&op, err); });
-    return Napi::Number::New(env, static_cast<double>(op));
+    return op_out(env, op);
 }
 
 } // namespace stn_node

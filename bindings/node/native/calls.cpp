@@ -115,7 +115,7 @@ void queue_close(info a) {
     must(a.Env(), [&](auto err) { return stn_queue_close(queue_in(a[0]), err); });
 }
 void cancel(info a) {
-    stn_cancel(queue_in(a[0]), number_in(a[1]));
+    stn_cancel(queue_in(a[0]), op_in(a[1]));
 }
 
 // ---- Cache
@@ -254,7 +254,7 @@ Napi::Value group_join(info a) {
         return stn_group_join(unwrap<stn_group>(a[0]), key.data(), key.size(), ms_in(a[2]),
                               unwrap_or_null<stn_scope>(a[3]), queue_in(a[4]), number_in(a[5]), &op, &lead, err);
     });
-    return lead ? wrap(a.Env(), lead) : Napi::Number::New(a.Env(), static_cast<double>(op));
+    return lead ? wrap(a.Env(), lead) : op_out(a.Env(), op);
 }
 
 void group_forget(info a) {

@@ -30,6 +30,8 @@ export type Drained = [string | undefined, Buffer | undefined, unknown[] | undef
 
 type Ms = number | undefined;
 type Scope = ScopeHandle | undefined;
+/** The number of an operation: a bigint from 2^53 on. */
+export type Op = number | bigint;
 
 export interface Native {
   readonly version: string;
@@ -52,18 +54,18 @@ export interface Native {
   queue_set_doorbell(queue: QueueHandle, ring: () => void): void;
   queue_hold_process(queue: QueueHandle, hold: boolean): void;
   queue_close(queue: QueueHandle): void;
-  cancel(queue: QueueHandle, op: number): void;
+  cancel(queue: QueueHandle, op: Op): void;
 
   cache_open(client: ClientHandle, name: string, options: string): CacheHandle;
   policy_new(cache: CacheHandle, options: string): PolicyHandle;
   cache_fetch(cache: CacheHandle, policy: PolicyHandle | undefined, key: Bytes, deadline: Ms, flags: number, within: Scope,
-              queue: QueueHandle, tag: number): number;
+              queue: QueueHandle, tag: number): Op;
   cache_refetch(cache: CacheHandle, policy: PolicyHandle | undefined, undecodable: EventHandle, deadline: Ms,
-                within: Scope, queue: QueueHandle, tag: number): number;
-  cache_get(cache: CacheHandle, key: Bytes, deadline: Ms, queue: QueueHandle, tag: number): number;
+                within: Scope, queue: QueueHandle, tag: number): Op;
+  cache_get(cache: CacheHandle, key: Bytes, deadline: Ms, queue: QueueHandle, tag: number): Op;
   cache_put(cache: CacheHandle, policy: PolicyHandle | undefined, key: Bytes, value: Bytes, codec: number, ttl: Ms,
-            softTtl: Ms, deadline: Ms, queue: QueueHandle, tag: number): number;
-  cache_invalidate(cache: CacheHandle, key: Bytes, flags: number, deadline: Ms, queue: QueueHandle, tag: number): number;
+            softTtl: Ms, deadline: Ms, queue: QueueHandle, tag: number): Op;
+  cache_invalidate(cache: CacheHandle, key: Bytes, flags: number, deadline: Ms, queue: QueueHandle, tag: number): Op;
 
   lease_fulfil(lease: LeaseHandle, value: Bytes, codec: number, ttl: Ms, softTtl: Ms, ref: number,
                queue: QueueHandle | undefined, tag: number): number;
@@ -75,7 +77,7 @@ export interface Native {
 
   group_new(client: ClientHandle | undefined, options: string): GroupHandle;
   group_join(group: GroupHandle, key: Bytes, deadline: Ms, within: Scope, queue: QueueHandle,
-             tag: number): FlightHandle | number;
+             tag: number): FlightHandle | Op;
   group_forget(group: GroupHandle, key: Bytes): void;
   flight_finish(flight: FlightHandle, code: number, value: Bytes | undefined, ref: number): number;
   flight_detach(flight: FlightHandle): number;
@@ -84,7 +86,7 @@ export interface Native {
   lock_policy_new(options: string): LockPolicyHandle;
   lock_acquire(client: ClientHandle, name: Bytes, options: string | undefined, policy: LockPolicyHandle | undefined,
                deadline: Ms, within: Scope, queue: QueueHandle, tag: number, lossQueue: QueueHandle | undefined,
-               lossTag: number): number;
+               lossTag: number): Op;
   lock_held(lock: LockHandle): boolean;
   lock_remaining_ms(lock: LockHandle): number;
   lock_fence(lock: LockHandle): number;
@@ -95,14 +97,14 @@ export interface Native {
   lock_release(lock: LockHandle, deadline: Ms, queue: QueueHandle | undefined, tag: number): void;
   lock_leave(lock: LockHandle): void;
   lock_inspect(client: ClientHandle, name: Bytes, key: Bytes | undefined, deadline: Ms, queue: QueueHandle,
-               tag: number): number;
+               tag: number): Op;
 
-  tick_acquire(client: ClientHandle, name: Bytes, options: string, deadline: Ms, queue: QueueHandle, tag: number): number;
+  tick_acquire(client: ClientHandle, name: Bytes, options: string, deadline: Ms, queue: QueueHandle, tag: number): Op;
   tick_slot_ms(tick: TickHandle): number;
   tick_fence(tick: TickHandle): number;
   tick_token(tick: TickHandle): string;
   tick_done(tick: TickHandle, ok: boolean, deadline: Ms, queue: QueueHandle | undefined, tag: number): void;
-  once(client: ClientHandle, id: Bytes, ttl: number, deadline: Ms, queue: QueueHandle, tag: number): number;
+  once(client: ClientHandle, id: Bytes, ttl: number, deadline: Ms, queue: QueueHandle, tag: number): Op;
 }
 
 /** Where the addon may be: named by STANCHION_NATIVE, else below prebuilds/ of this package, for this platform. */

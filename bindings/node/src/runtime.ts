@@ -6,7 +6,7 @@
 // stands behind it and hears its events, on this thread and one at a time. Nothing of the user runs here but `decode`
 // functions: answers settle promises, whose continuations run in their own async context.
 
-import { native, type Drained, type ErrorValues, type QueueHandle } from './native.js';
+import { native, type Drained, type ErrorValues, type Op, type QueueHandle } from './native.js';
 import { errorOf, status } from './errors.js';
 
 /** Kinds of events, as in stanchion.h. @internal */
@@ -215,7 +215,7 @@ export class Pending implements Listener {
   readonly tag: number;
   readonly answer: Promise<Answer>;
   /** The core's number, for cancelling. */
-  op = 0;
+  op: Op = 0;
   private settle!: (answer: Answer) => void;
   protected gone = false;
   private unhook: (() => void) | undefined = undefined;
@@ -273,7 +273,7 @@ export class Pending implements Listener {
  * Throws if it is refused; `settled` throws what came of it.
  * @internal
  */
-export function ask(begin: (tag: number) => number | void, signal: AbortSignal | undefined = undefined,
+export function ask(begin: (tag: number) => Op | void, signal: AbortSignal | undefined = undefined,
                     pending = new Pending()): Promise<Answer> {
   try {
     signal?.throwIfAborted();
