@@ -6,7 +6,7 @@ import { native, type ClientHandle } from './native.js';
 import { Cache, type CacheOptions } from './cache.js';
 import { channels } from './channels.js';
 import { status } from './errors.js';
-import { Group } from './group.js';
+import { Group, type Leads } from './group.js';
 import { acquire, holding, Lock, type LockOptions } from './lock.js';
 import { checkKey, milliseconds, optionsJson, type Duration, type Key } from './options.js';
 import { ask, forget, Kind, listen, ours, Pending, reasonOf, settled, textOf, type Answer, type Listener } from './runtime.js';
@@ -74,6 +74,7 @@ export class Client implements AsyncDisposable {
   private readonly handle: ClientHandle;
   private closed: Promise<void> | undefined;
   private readonly noticeTag: number;
+  private readonly leads: Leads = new Map();
 
   /** @internal */
   constructor(url: string, options: ClientOptions) {
@@ -98,11 +99,25 @@ export class Client implements AsyncDisposable {
   }
 
   private async end(wait: number | undefined): Promise<void> {
+    const led = this.endLeads(wait ?? 5000);
     try {
       settled(await ask((tag) => native.client_close_begin(this.handle, wait, ours(), tag)));
     } finally {
       forget(this.noticeTag);
+      await led;
     }
+  }
+
+  /** The core waits for leases, and not for those who run a group's flight. */
+  private async endLeads(ms: number): Promise<void> {
+    if (this.leads.size === 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => {
+      if (ms < 2 ** 31) timer = setTimeout(resolve, ms);
+    });
+    await Promise.race([late, Promise.all(this.leads.values())]);
+    clearTimeout(timer);
+    for (const load of this.leads.keys()) load.revoke(native.reasons['closed'] as number);
   }
 
   /** Closes. */
@@ -112,7 +127,7 @@ export class Client implements AsyncDisposable {
 
   /** Makes a group: single-flight without a cache. */
   group(): Group {
-    return new Group(this.handle);
+    return new Group(this.handle, this.leads);
   }
 
   /** Opens a cache: a name for a family of keys, and the policy for them. */

@@ -22,6 +22,9 @@ export interface GroupResult<V> {
   shared: boolean;
 }
 
+/** Runs of a client's groups, and their ends. @internal */
+export type Leads = Map<FlightLoad<unknown>, Promise<unknown>>;
+
 class Join extends Pending {
   load: FlightLoad<unknown> | undefined;
 
@@ -49,7 +52,7 @@ export class Group {
   private readonly handle: GroupHandle;
 
   /** @internal */
-  constructor(client: ClientHandle) {
+  constructor(client: ClientHandle, private readonly leads: Leads) {
     this.handle = native.group_new(client, '{}');
   }
 
@@ -68,7 +71,7 @@ export class Group {
     const join = new Join();
     try {
       const lead = native.group_join(this.handle, key, milliseconds(options.wait), within(), ours(), join.tag);
-      if (typeof lead !== 'number') {
+      if (typeof lead === 'object') {
         const leads = new Answer(Kind.flight);
         leads.extra = lead;
         join.conclude(leads);
@@ -93,8 +96,13 @@ export class Group {
           },
         };
         const work = load.run(() => fn(context));
-        const value = await load.lead(work, signal, (error) => tellError(error, 'run', key));
-        return { value, shared: load.shared };
+        this.leads.set(load as FlightLoad<unknown>, work);
+        try {
+          const value = await load.lead(work, signal, (error) => tellError(error, 'run', key));
+          return { value, shared: load.shared };
+        } finally {
+          this.leads.delete(load as FlightLoad<unknown>);
+        }
       }
       default:
         settled(answer, signal);

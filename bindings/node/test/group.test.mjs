@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { connect } from 'stanchion';
 
+import { runWell } from './support/child.mjs';
 import { source } from './support/stores.mjs';
 
 const client = connect();
@@ -120,4 +121,25 @@ test('a waiter has a deadline of his own', async () => {
   await assert.rejects(group.do('k', slow, { wait: 10 }), { code: 'timeout', retryable: true });
   await assert.rejects(group.do('k', slow, { signal: AbortSignal.timeout(10) }), { name: 'TimeoutError' });
   assert.equal(await leader, 'done');
+});
+
+test('a close ends runs that hang: everybody gets `closed`, and the process ends', async () => {
+  const end = await runWell(`
+    import { connect } from 'stanchion';
+    const client = connect();
+    const group = client.group();
+    let signal;
+    const calls = [1, 2].map(() => group.do('k', (context) => ((signal = context.signal), new Promise(() => {}))));
+    const all = Promise.allSettled(calls);
+    setTimeout(() => client.close({ wait: 10 }), 10);
+    console.log((await all).map((result) => result.reason.code).join(), signal.reason.code);
+  `, { timeout: 10_000 });
+  assert.equal(end.out, 'closed,closed closed\n');
+});
+
+test('a run that ends before a close gives up on it has its value', async () => {
+  const one = connect();
+  const run = one.group().do('k', async () => (await sleep(50), 'ran'));
+  await one.close({ wait: '5s' });
+  assert.equal(await run, 'ran');
 });
