@@ -52,6 +52,32 @@ onEachStore('field notes', (store) => {
     assert.equal(await there.getOrLoad('k', () => 'new'), 'new');
   });
 
+  test('callers who joined before a delete get the value that was being loaded', async () => {
+    const cache = store.open().cache('joined', { ttl: '5m' });
+    const load = source('loaded', 60);
+    const all = Array.from({ length: 5 }, () => cache.getOrLoad('k', load));
+    await sleep(20);
+    await store.open().cache('joined', { ttl: '5m' }).invalidate('k');
+    assert.ok((await Promise.all(all)).every((value) => value === 'loaded'));
+    assert.equal(load.runs, 1);
+  });
+
+  test('the loader is told when the last of those who joined him goes, not before', async () => {
+    const cache = store.open().cache('leaving', { ttl: '5m' });
+    const controls = [1, 2, 3].map(() => new AbortController());
+    let signal;
+    const load = (context) => ((signal = context.signal), sleep(5000, undefined, { signal }).catch(() => {}));
+    const calls = controls.map((control) => cache.getOrLoad('k', load, { signal: control.signal }));
+    while (!signal) await sleep(1);
+    for (const [i, control] of controls.entries()) {
+      assert.equal(signal.aborted, false);
+      control.abort();
+      await assert.rejects(calls[i], { name: 'AbortError' });
+    }
+    for (let i = 0; i < 200 && !signal.aborted; ++i) await sleep(5);
+    assert.equal(signal.reason.code, 'cancelled');
+  });
+
   test('20 callers on a failing loader: one run, one error for all, about the time of one load', async () => {
     const cache = store.open().cache('failing', { ttl: '5m' });
     const failure = new Error('the source is away');
@@ -151,6 +177,79 @@ onEachStore('field notes', (store) => {
     await assert.rejects(cache.getOrLoad('', () => 1, { fallback: 'spare' }), { code: 'invalid_argument' });
     assert.equal(await slow, 'value');
   });
+});
+
+test('the loader is told that its lease is gone, and its caller has the value all the same', async () => {
+  const redis = await startRedis();
+  const client = connect(redis.url);
+  const cache = client.cache('c', { ttl: '5m', lease: '200ms' });
+  let told;
+  const loading = cache.getOrLoad('k', async ({ signal }) => {
+    await redis.command('DEL', 'stn:v:c:{k}');
+    await sleep(5000, undefined, { signal }).catch(() => {});
+    told = signal.reason;
+    return 'value';
+  });
+  assert.equal(await loading, 'value');
+  assert.equal(told.code, 'lost');
+  await client.close();
+  assert.deepEqual(await redis.keys(':v:c:'), []);
+  await redis.stop();
+});
+
+test('the store comes back, and clients with it', async () => {
+  const redis = await startRedis();
+  const client = connect(redis.url);
+  const cache = client.cache('back', { ttl: '5m' });
+  await cache.set('k', 'old');
+  await redis.stop();
+  assert.equal(await cache.getOrLoad('k', () => 'from the source'), 'from the source');
+  const again = await startRedis({ port: redis.port });
+  await client.ready({ wait: '20s' });
+  await cache.set('k', 'new');
+  assert.equal(await cache.get('k'), 'new');
+  await client.close();
+  await again.stop();
+});
+
+test('waits take no thread of the pool that files and names need, and need none', async () => {
+  const end = await runWell(`
+    import { pbkdf2 } from 'node:crypto';
+    import { lookup } from 'node:dns/promises';
+    import { readFile } from 'node:fs/promises';
+    import { connect } from 'stanchion';
+    const client = connect();
+    await client.lock('l', { ttl: '10s' });
+    const leave = new AbortController();
+    const waits = Array.from({ length: 50 }, () => client.lock('l', { ttl: '10s', signal: leave.signal }).catch(() => 'left'));
+    await Promise.all([readFile(process.execPath + '/../../../etc/hostname').catch(() => {}), lookup('127.0.0.1')]);
+    leave.abort();
+    if (!(await Promise.all(waits)).every((end) => end === 'left')) throw new Error('a wait was over too early');
+    let busy = true;
+    pbkdf2('a', 'b', 3e6, 64, 'sha512', () => (busy = false)); // the pool's one thread has work for seconds
+    const cache = client.cache('c', { ttl: '5m' });
+    for (let i = 0; i < 100; ++i) await cache.getOrLoad('k' + i, () => i);
+    console.log(busy);
+    process.exit(0);
+  `, { env: { UV_THREADPOOL_SIZE: '1' } });
+  assert.equal(end.out, 'true\n');
+});
+
+test('a client that was closed with calls in flight uses no processor', async () => {
+  const redis = await startRedis();
+  const client = connect(redis.url);
+  await client.lock('l', { ttl: '10s' });
+  const cache = client.cache('c', { ttl: '5m' });
+  const calls = Array.from({ length: 20 }, (_, i) => [client.lock('l', { ttl: '10s' }), cache.getOrLoad(`k${i}`, () => new Promise(() => {}))]);
+  const all = Promise.allSettled(calls.flat());
+  await sleep(50);
+  await client.close({ wait: 0 });
+  assert.ok((await all).every((end) => end.reason.code === 'closed'));
+  const before = process.cpuUsage();
+  await sleep(500);
+  const { user, system } = process.cpuUsage(before);
+  assert.ok(user + system < 250_000, `${user + system} us in 500 ms`);
+  await redis.stop();
 });
 
 test('a lock that somebody deletes is told as lost, once, with the reason', async () => {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { connect, LockLostError } from 'stanchion';
 
+import { startRedis } from './support/redis.mjs';
 import { onEachStore } from './support/stores.mjs';
 
 onEachStore('locks', (store) => {
@@ -162,6 +163,83 @@ test('a client that is closed refuses work, and closing again is the same close'
   await assert.rejects(cache.getOrLoad('k', () => 1), { code: 'closed' });
   await assert.rejects(client.lock('l', { ttl: '1s' }), { code: 'closed' });
   assert.throws(() => client.cache('d'), { code: 'closed' });
+});
+
+test('an aborted wait ends in the core too, however many clients the process has opened', async () => {
+  for (let opened = 0; opened < 40; ++opened) {
+    const client = connect();
+    await client.lock('l', { ttl: '10s' });
+    const group = client.group();
+    group.do('k', () => new Promise(() => {})).catch(() => {});
+    const control = new AbortController();
+    const { signal } = control;
+    const calls = [client.lock('l', { ttl: '10s', signal }), group.do('k', () => 1, { signal })];
+    control.abort();
+    await Promise.allSettled(calls);
+    assert.equal(client.stats().cancelled, 2);
+    await client.close({ wait: 0 });
+  }
+});
+
+test('every call that is aborted rejects with the reason of its signal', async () => {
+  const redis = await startRedis();
+  const client = connect(redis.url, { commandTimeout: '2s' });
+  const cache = client.cache('c', { ttl: '5m' });
+  const group = client.group();
+  await client.lock('held', { ttl: '10s' });
+  group.do('busy', () => new Promise(() => {})).catch(() => {});
+  const calls = {
+    getOrLoad: (signal) => cache.getOrLoad('k', () => new Promise(() => {}), { signal }),
+    'getOrLoad with a fallback': (signal) => cache.getOrLoad('l', () => new Promise(() => {}), { signal, fallback: 1 }),
+    get: (signal) => cache.get('k', { signal }),
+    lookup: (signal) => cache.lookup('k', { signal }),
+    set: (signal) => cache.set('k', 1, { signal }),
+    invalidate: (signal) => cache.invalidate('k', { signal }),
+    do: (signal) => group.do('busy', () => 1, { signal }),
+    call: (signal) => group.call('free', () => new Promise(() => {}), { signal }),
+    lock: (signal) => client.lock('held', { ttl: '10s', signal }),
+    tryLock: (signal) => client.tryLock('other', { ttl: '10s', signal }),
+    withLock: (signal) => client.withLock('held', { ttl: '10s', signal }, () => 1),
+    inspectLock: (signal) => client.inspectLock('held', { signal }),
+    tick: (signal) => client.tick('t', { every: '1h', signal }, () => 1),
+    once: (signal) => client.once('id', { ttl: '1m', signal }),
+  };
+  await redis.command('CLIENT', 'PAUSE', '60000', 'ALL');
+  for (const [name, call] of Object.entries(calls)) {
+    const reason = new Error(name);
+    await assert.rejects(call(AbortSignal.abort(reason)), reason);
+    const control = new AbortController();
+    const late = call(control.signal);
+    setTimeout(() => control.abort(reason), 5);
+    await assert.rejects(late, reason);
+  }
+  const away = connect('redis://127.0.0.1:1');
+  const reason = new Error('ready');
+  const control = new AbortController();
+  const waiting = away.ready({ wait: '10s', signal: control.signal });
+  control.abort(reason);
+  await assert.rejects(waiting, reason);
+  await Promise.all([away.close({ wait: 0 }), client.close({ wait: 0 })]);
+  await redis.stop();
+});
+
+test('offset moves the slots of a tick, and atMost ends a run that says nothing', async () => {
+  const client = connect('memory://?clock=manual');
+  const nightly = { every: '24h', offset: '2h' };
+  const { value: slot } = await client.tick('nightly', nightly, (run) => run.slot);
+  assert.equal(slot % 86_400_000, 2 * 3_600_000);
+  client.advance('24h');
+  assert.equal((await client.tick('nightly', nightly, (run) => run.slot)).value, slot + 86_400_000);
+  const options = { every: '1h', atMost: '90m' };
+  let end;
+  const hung = client.tick('hung', options, () => new Promise((resolve) => (end = resolve)));
+  while (!end) await sleep(1);
+  client.advance('1h');
+  assert.deepEqual(await client.tick('hung', options, () => 1), { ran: false, reason: 'still_running', value: undefined });
+  client.advance('1h');
+  assert.equal((await client.tick('hung', options, () => 1)).ran, true);
+  end();
+  assert.equal((await hung).ran, true);
 });
 
 test('a close with loads in flight answers everybody', async () => {

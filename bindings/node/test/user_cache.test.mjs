@@ -85,6 +85,49 @@ onEachStore('a cache of users', (store) => {
     assert.deepEqual(await users.get('7'), { name: 'Ada' });
   });
 
+  test('broken JSON is a miss for who can load, and an error for who cannot', async () => {
+    const client = store.open();
+    const users = client.cache('users-13', { ttl: '5m' });
+    if (store.kind === 'redis') { // its last brace is lost
+      await users.set('7', { name: 'Ada Lovelace' });
+      const length = Number((await store.redis.command('STRLEN', 'stn:v:users-13:{7}')).slice(1));
+      await store.redis.command('SETRANGE', 'stn:v:users-13:{7}', `${length - 1}`, ' ');
+    } else {
+      await client.cache('users-13', { ttl: '5m', codec: 'string' }).set('7', '{"name": "Ad');
+    }
+    await assert.rejects(users.get('7'), { code: 'undecodable' });
+    await assert.rejects(users.lookup('7'), { code: 'undecodable' });
+    const load = source(() => ({ name: 'Ada' }));
+    const all = await Promise.all([1, 2, 3].map(() => users.getOrLoad('7', load)));
+    assert.deepEqual([load.runs, ...all], [1, { name: 'Ada' }, { name: 'Ada' }, { name: 'Ada' }]);
+    assert.deepEqual(await users.get('7'), { name: 'Ada' });
+  });
+
+  test('lookup tells the age, the source, and what is stale', async () => {
+    const users = store.open().cache('users-14', { ttl: '5m', softTtl: '4m' });
+    const none = await users.lookup('7');
+    assert.deepEqual(none, { hit: false, absent: false, value: undefined, stale: false, age: undefined, source: undefined });
+    await users.set('7', 'Ada');
+    await sleep(30);
+    const { age, ...rest } = await users.lookup('7');
+    assert.deepEqual(rest, { hit: true, absent: false, value: 'Ada', stale: false, source: 'store' });
+    assert.ok(age >= 25 && age < 30_000, `${age}`);
+    await users.invalidate('7', { stale: true });
+    assert.equal((await users.lookup('7')).stale, true);
+  });
+
+  test('each caller goes on in his own async context, whoever loaded', async () => {
+    const users = store.open().cache('users-15', { ttl: '5m' });
+    const request = new AsyncLocalStorage();
+    const load = source(() => request.getStore(), 30);
+    const all = await Promise.all([1, 2, 3].map((id) => request.run(id, async () => {
+      const loader = await users.getOrLoad('7', load);
+      return [loader, request.getStore()];
+    })));
+    assert.deepEqual(all.map(([, mine]) => mine), [1, 2, 3]);
+    assert.ok(all.every(([loader]) => loader === all[0][0]));
+  });
+
   test('set and invalidate do what they say', async () => {
     const users = store.open().cache('users-6', { ttl: '5m' });
     await users.set('7', { name: 'Grace' });
@@ -131,6 +174,10 @@ onEachStore('a cache of users', (store) => {
     await sleep(100);
     assert.equal(await users.get('a'), undefined);
     assert.equal(await users.get('b'), undefined);
+    await users.getOrLoad('c', ({ fresh }) => fresh(undefined, { ttl: '20ms' }));
+    assert.equal((await users.lookup('c')).absent, true);
+    await sleep(100);
+    assert.equal((await users.lookup('c')).hit, false);
   });
 
   test('force loads although a fresh value is there', async () => {

@@ -123,22 +123,84 @@ test('workers share a memory store, each by a client of its own', async () => {
   assert.equal(end.out, 'from main\n');
 });
 
-test('1,000 loads of the package in vm contexts and module caches do not crash', async () => {
+test('a worker that is terminated does not stall another', async () => {
+  const end = await runWell(`
+    import { once } from 'node:events';
+    import { Worker } from 'node:worker_threads';
+    const text = \`
+      const { parentPort, workerData } = require('node:worker_threads');
+      const cache = require('stanchion').connect(workerData).cache('c', { ttl: '5m' });
+      let n = 0;
+      const again = () => cache.getOrLoad('k' + (n += 1), () => n, { force: true }).then(again);
+      again();
+      setInterval(() => parentPort.postMessage(n), 10);
+    \`;
+    const [first, second] = [1, 2].map(() => new Worker(text, { eval: true, execArgv: [], workerData: process.argv[1] }));
+    await Promise.all([once(first, 'message'), once(second, 'message')]);
+    await first.terminate();
+    const [before] = await once(second, 'message');
+    let now = before;
+    for (let i = 0; i < 200 && now < before + 10; ++i) [now] = await once(second, 'message');
+    console.log(now >= before + 10);
+    process.exit(0);
+  `, { args: [redis.url] });
+  assert.equal(end.out, 'true\n');
+});
+
+test('1,000 loads of the package by one thread do not crash', async () => {
   const end = await runWell(`
     import { createRequire } from 'node:module';
-    import vm from 'node:vm';
     const require = createRequire(process.cwd() + '/x.js');
-    const addon = require.resolve('stanchion').replace(/dist.index\\.js$/, 'prebuilds/' + process.platform + '-' + process.arch + '/stanchion.node');
     for (let i = 0; i < 1000; ++i) {
       for (const file of Object.keys(require.cache)) delete require.cache[file];
-      const context = vm.createContext({ require });
-      const { connect } = vm.runInContext("require('stanchion')", context);
+      const { connect } = require('stanchion');
       if (i % 50 === 0) {
         const client = connect();
         const value = await client.cache('c', { ttl: '5m' }).getOrLoad('k', () => i);
         if (value !== i) throw new Error('wrong');
         await client.close();
       }
+    }
+    console.log('fine');
+  `);
+  assert.equal(end.out, 'fine\n');
+});
+
+test('1,000 vm contexts, each with the package and the addon of its own, do not crash', async () => {
+  const end = await runWell(`
+    import { readFileSync } from 'node:fs';
+    import { createRequire } from 'node:module';
+    import path from 'node:path';
+    import vm from 'node:vm';
+    const require = createRequire(process.cwd() + '/x.js');
+    const main = require.resolve('stanchion');
+    const parameters = ['exports', 'require', 'module', '__filename', '__dirname'];
+    function load(file, context, modules) {
+      if (modules.has(file)) return modules.get(file).exports;
+      const module = vm.runInContext('({ exports: {} })', context); // the addon belongs to the context of this object
+      modules.set(file, module);
+      if (file.endsWith('.node')) {
+        process.dlopen(module, file);
+        return module.exports;
+      }
+      const next = (name) => {
+        if (name === 'node:module') return { createRequire: () => next };
+        return path.isAbsolute(name) || name.startsWith('.') ? load(path.resolve(path.dirname(file), name), context, modules) : require(name);
+      };
+      const run = vm.compileFunction(readFileSync(file, 'utf8'), parameters, { parsingContext: context, filename: file });
+      run(module.exports, next, module, file, path.dirname(file));
+      return module.exports;
+    }
+    for (let i = 0; i < 1000; ++i) {
+      const context = vm.createContext({ process, Buffer, performance, setImmediate, AbortController, TextDecoder });
+      const { connect, StanchionError } = load(main, context, new Map());
+      if (i % 10 !== 0) continue;
+      const client = connect('memory://shared');
+      const cache = client.cache('c', { ttl: '5m' });
+      if (await cache.getOrLoad('k' + i, () => i) !== i) throw new Error('a wrong value');
+      const error = await cache.get('').catch((thrown) => thrown);
+      if (!(error instanceof StanchionError) || error instanceof Error) throw new Error('an error of another context');
+      await client.close();
     }
     console.log('fine');
   `);
