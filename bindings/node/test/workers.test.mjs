@@ -128,8 +128,8 @@ test('a worker that is terminated does not stall another', async () => {
     import { once } from 'node:events';
     import { Worker } from 'node:worker_threads';
     const text = \`
-      const { parentPort, workerData } = require('node:worker_threads');
-      const cache = require('stanchion').connect(workerData).cache('c', { ttl: '5m' });
+      const { parentPort, threadId, workerData } = require('node:worker_threads');
+      const cache = require('stanchion').connect(workerData).cache('of-' + threadId, { ttl: '5m' });
       let n = 0;
       const again = () => cache.getOrLoad('k' + (n += 1), () => n, { force: true }).then(again);
       again();

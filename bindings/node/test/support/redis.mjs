@@ -32,7 +32,8 @@ export async function startRedis({ args = [], port: given } = {}) {
     const port = given ?? await freePort();
     const child = spawn(process.env.STN_REDIS_SERVER ?? 'redis-server',
       ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...args.map(String)], { stdio: 'ignore' });
-    process.on('exit', () => child.kill('SIGKILL'));
+    const kill = () => child.kill('SIGKILL');
+    process.on('exit', kill);
     for (let i = 0; i < 100 && child.exitCode === null; ++i) {
       const up = await command(port, 'PING').catch(() => '');
       if (up.startsWith('+PONG')) {
@@ -43,14 +44,16 @@ export async function startRedis({ args = [], port: given } = {}) {
           /** Keys whose names contain the text. */
           keys: async (part) => (await command(port, 'KEYS', `*${part}*`)).split('\r\n').filter((l) => l.includes(part)),
           async stop() {
-            child.kill('SIGKILL');
+            process.off('exit', kill);
+            kill();
             if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
           },
         };
       }
       await sleep(20);
     }
-    child.kill('SIGKILL');
+    process.off('exit', kill);
+    kill();
     if (attempt === 3) throw new Error('redis-server does not start');
   }
 }

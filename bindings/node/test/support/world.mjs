@@ -464,7 +464,7 @@ const verbs = {
     const came = world.judge(step, () => native.group_join(group, key, deadline, within, queue, tag.number));
     if (!came) return;
     const word = step.need(step.promise(), '`lead NAME` or `waits`').text;
-    const leads = typeof came.value !== 'number';
+    const leads = typeof came.value === 'object';
     if ((word === 'lead') !== leads) step.stop(`came ${leads ? 'the lead' : 'a wait'}`);
     if (leads) {
       const name = step.need(step.promise(), 'a name').text;
