@@ -4,6 +4,8 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect as dial } from 'node:net';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -27,6 +29,54 @@ const strategies = {
     await bento.get({ key: 'warm' });
     return () => bento.getOrSet({ key: 'k', ttl: '1h', factory: load });
   },
+  async cacheable(url, load) {
+    const [{ Cacheable }, { default: KeyvRedis }] = await Promise.all([import('cacheable'), import('@keyv/redis')]);
+    const cache = new Cacheable({ secondary: new KeyvRedis(url), nonBlocking: false });
+    await cache.get('warm');
+    return () => cache.getOrSet('k', load, { ttl: '1h' });
+  },
+  async 'cache-manager'(url, load) {
+    const [{ createCache }, { default: KeyvRedis }, { Keyv }] =
+      await Promise.all([import('cache-manager'), import('@keyv/redis'), import('keyv')]);
+    const cache = createCache({ stores: [new Keyv({ store: new KeyvRedis(url) })] });
+    await cache.get('warm');
+    return () => cache.wrap('k', load, 3_600_000);
+  },
+  async 'async-cache-dedupe'(url, load) {
+    const [{ createCache }, { Redis }] = await Promise.all([import('async-cache-dedupe'), import('ioredis')]);
+    const client = new Redis(url);
+    const cache = createCache({ ttl: 3600, storage: { type: 'redis', options: { client } } }).define('load', load);
+    await client.ping();
+    return () => cache.load('k');
+  },
+  // What people write themselves: one promise per key and process, a lease by SET NX, a message when the value is there.
+  async 'by hand'(url, load) {
+    const { Redis } = await import('ioredis');
+    const [redis, listening] = [new Redis(url), new Redis(url)];
+    await Promise.all([redis.ping(), listening.ping()]);
+    const flights = new Map();
+    async function look(key) {
+      const told = new Promise((resolve) => listening.on('message', resolve));
+      for (;;) {
+        const found = await redis.get(key);
+        if (found !== null) return JSON.parse(found);
+        if (await redis.set(`lease:${key}`, '1', 'PX', 5000, 'NX')) {
+          const value = await load();
+          await redis.pipeline().set(key, JSON.stringify(value), 'EX', 3600).publish(key, '').del(`lease:${key}`).exec();
+          return value;
+        }
+        await listening.subscribe(key);
+        const late = await redis.get(key);
+        if (late !== null) return JSON.parse(late);
+        await Promise.race([told, sleep(1000)]);
+      }
+    }
+    return () => {
+      let flight = flights.get('k');
+      if (!flight) flights.set('k', flight = look('k').finally(() => flights.delete('k')));
+      return flight;
+    };
+  },
 };
 
 async function child(name, url, at) {
@@ -46,19 +96,29 @@ async function child(name, url, at) {
   process.stdout.write(JSON.stringify({ loads, took }), () => process.exit(0));
 }
 
-async function commands(server) {
-  const info = await server.command('INFO', 'commandstats');
-  const not = /^cmdstat_(info|client|hello|command|script|ping|select|config|time|subscribe)/;
-  return info.split('\r\n').filter((line) => line.startsWith('cmdstat_') && !not.test(line))
-    .reduce((sum, line) => sum + Number(/calls=(\d+)/.exec(line)[1]), 0);
+/** Counts commands as they are sent: what scripts call does not count, nor what clients say once as they connect. */
+async function watch(server) {
+  const socket = dial(server.port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write('MONITOR\r\n');
+  await once(socket, 'data');
+  const not = /^"(info|client|hello|command|script|ping|select|config|time|auth|readonly)"/i;
+  const seen = { commands: 0, end: () => socket.destroy() };
+  createInterface({ input: socket }).on('line', (line) => {
+    const [, from, command] = /^\+[\d.]+ \[\d+ ([^\]]+)\] (.*)$/.exec(line) ?? [undefined, 'lua', ''];
+    if (from !== 'lua' && !not.test(command) && !command.includes('warm')) seen.commands += 1;
+  });
+  return seen;
 }
 
-async function parent() {
+/** Measures that strategy, or all of them. */
+async function parent(only) {
   const { startRedis } = await import('../test/support/redis.mjs');
   console.log(`${PROCESSES} processes of ${CALLERS} callers, a load of ${LOAD_MS} ms`);
-  for (const name of Object.keys(strategies)) {
+  for (const name of only ? [only] : Object.keys(strategies)) {
     for (let round = 0; round < 3; ++round) {
       const server = await startRedis();
+      const seen = await watch(server);
       const at = String(Date.now() + 5000);
       const ends = await Promise.all(Array.from({ length: PROCESSES }, async () => {
         const one = spawn(process.execPath, [fileURLToPath(import.meta.url), name, server.url, at],
@@ -70,13 +130,14 @@ async function parent() {
       }));
       const took = ends.flatMap((end) => end.took).sort((a, b) => a - b);
       const loads = ends.reduce((sum, end) => sum + end.loads, 0);
-      console.log(`  ${name.padEnd(12)} loads ${String(loads).padStart(3)}   p50 ${Math.round(took[took.length >> 1])} ms` +
+      console.log(`  ${name.padEnd(18)} loads ${String(loads).padStart(3)}   p50 ${Math.round(took[took.length >> 1])} ms` +
         `   p99 ${Math.round(took[Math.floor(took.length * 0.99)])} ms   max ${Math.round(took.at(-1))} ms` +
-        `   commands ${await commands(server)} (inside scripts too)`);
+        `   commands ${seen.commands} as sent`);
+      seen.end();
       await server.stop();
     }
   }
 }
 
 const [name, url, at] = process.argv.slice(2);
-await (name ? child(name, url, Number(at)) : parent());
+await (url ? child(name, url, Number(at)) : parent(name));
