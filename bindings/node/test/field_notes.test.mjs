@@ -119,11 +119,13 @@ onEachStore('field notes', (store) => {
   test('the only caller is aborted: the loader is told, and the next caller loads at once', async () => {
     const cache = store.open().cache('only', { ttl: '5m' });
     const control = new AbortController();
+    let began;
     let told;
     const hung = cache.getOrLoad('k', ({ signal }) => new Promise((resolve) => {
+      began = true;
       signal.addEventListener('abort', () => (told = signal.reason, resolve('late')));
     }), { signal: control.signal });
-    await sleep(20);
+    while (!began) await sleep(1);
     control.abort();
     await assert.rejects(hung, { name: 'AbortError' });
     assert.equal(told.code, 'cancelled');
