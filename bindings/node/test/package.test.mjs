@@ -126,6 +126,35 @@ void main();
   await run(tool('tsc'), ...types, '--noEmit', '--module', 'esnext', '--moduleResolution', 'bundler', 'bundled.ts');
 });
 
+test('what the READMEs show runs', async () => {
+  const end = 'await client.close();\nconsole.log(price.id);\n';
+  const stubs = `async function readPriceFromDatabase(id) { return { id }; }
+async function updatePriceInDatabase() {}
+async function writeReport() {}
+function cleanUp() {}
+`;
+  for (const file of [path.join(packageFolder, 'README.md'), path.join(packageFolder, '../../README.md')]) {
+    const [, code] = /```js\n(import { connect } from 'stanchion';\n[^]*?)```/.exec(await readFile(file, 'utf8'));
+    assert.ok(code.includes("'redis://localhost'"));
+    const text = `${code.replace("'redis://localhost'", 'process.argv[2]')}${end}${stubs}`;
+    await writeFile(path.join(folder, 'readme.mjs'), text);
+    for (const url of ['memory://', redis.url]) assert.equal(await run(process.execPath, 'readme.mjs', url), '42\n');
+    await redis.command('FLUSHALL');
+  }
+});
+
+test('the README has every name', async () => {
+  const readme = (await readFile(path.join(packageFolder, 'README.md'), 'utf8')).replaceAll(/```[^]*?```/g, '');
+  const shown = new Set(readme.match(/`[^`]+`/g).flatMap((code) => code.match(/\w+/g) ?? []));
+  const named = Object.keys(await import('stanchion'));
+  for (const name of ['client', 'cache', 'group', 'lock', 'tick', 'prometheus', 'opentelemetry', 'errors']) {
+    const types = await readFile(path.join(packageFolder, 'dist', `${name}.d.ts`), 'utf8');
+    named.push(...[...types.matchAll(/^ {4}(?:readonly |get )?(\w+)[?(:<]/gm)].map(([, member]) => member));
+  }
+  assert.ok(named.length > 80);
+  assert.deepEqual(named.filter((name) => !shown.has(name) && !['constructor', 'default', 'module.exports', '__esModule'].includes(name)), []);
+});
+
 test('publint and attw find nothing', async () => {
   await run(tool('publint'), '--strict', packageFolder);
   await run(tool('attw'), '--pack', packageFolder, '--format', 'ascii', '--no-emoji');
