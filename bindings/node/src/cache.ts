@@ -8,7 +8,7 @@ import { invalid, reasonName, StanchionError, status } from './errors.js';
 import { codingOf, decodeOwn, type Codec, type Coding } from './codec.js';
 import { channels, tellError } from './channels.js';
 import { checkLoader, Fresh, LeaseLoad, within, type Filling, type LoadContext } from './load.js';
-import { checkKey, milliseconds, optionsJson, type Duration, type Key } from './options.js';
+import { checkKey, keyText, milliseconds, optionsJson, type Duration, type Key } from './options.js';
 import { Answer, answerOf, ask, extraOf, forget, Kind, ours, Pending, reasonOf, refOf, settled, statusOf, takeShared,
   ttlLeftOf, valueOf } from './runtime.js';
 
@@ -280,7 +280,7 @@ class Fetch extends Pending implements Filling {
 
 /** A plain get: what cannot be decoded is an error. */
 class Get extends Pending {
-  constructor(private readonly coding: Coding) {
+  constructor(private readonly coding: Coding, private readonly key: Key) {
     super();
   }
   protected override answered(kind: Kind, row: number): Answer {
@@ -291,7 +291,7 @@ class Get extends Pending {
       return answer;
     } catch (error) {
       const failed = new Answer(Kind.error, status.undecodable);
-      failed.extra = [`the stored value cannot be decoded: ${(error as Error).message}`, undefined, undefined, 0];
+      failed.extra = [`the stored value cannot be decoded: ${(error as Error).message}`, keyText(this.key), undefined, 0];
       return failed;
     }
   }
@@ -392,13 +392,13 @@ export class Cache<T = unknown> {
 
   private look(key: Key, signal: AbortSignal | undefined): Promise<Answer> {
     checkKey(key);
-    return ask((tag) => native.cache_get(this.handle, key, undefined, ours(), tag), signal, new Get(this.coding));
+    return ask((tag) => native.cache_get(this.handle, key, undefined, ours(), tag), signal, new Get(this.coding, key));
   }
 
   /** Writes a value; the last writer wins. After a change of the source prefer `invalidate`. */
   async set(key: Key, value: T, options: SetOptions = {}): Promise<void> {
     checkKey(key);
-    if (value === undefined) throw invalid('undefined is no value: use invalidate', String(key));
+    if (value === undefined) throw invalid('undefined is no value: use invalidate', keyText(key));
     const encoded = this.coding.encode(value);
     settled(await ask((tag) => native.cache_put(this.handle, undefined, key, encoded, -1, milliseconds(options.ttl),
       milliseconds(options.softTtl), undefined, ours(), tag), options.signal), options.signal);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-import { native, type ClientHandle, type FlightHandle, type GroupHandle } from './native.js';
+import { native, type ClientHandle, type ErrorValues, type FlightHandle, type GroupHandle } from './native.js';
 import { tellError } from './channels.js';
 import { checkLoader, FlightLoad, within, type LoadContext } from './load.js';
-import { checkKey, milliseconds, type Duration, type Key } from './options.js';
+import { checkKey, keyText, milliseconds, type Duration, type Key } from './options.js';
 import { Answer, Kind, ours, Pending, reasonOf, refOf, settled, takeShared } from './runtime.js';
 
 /** What a call of a group may say. */
@@ -105,6 +105,7 @@ export class Group {
         }
       }
       default:
+        if (answer.kind === Kind.error && !answer.original) (answer.extra as ErrorValues)[1] ??= keyText(key); // the core does not tell it here
         settled(answer, signal);
         throw answer.error();
     }

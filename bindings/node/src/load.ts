@@ -9,7 +9,7 @@ import { native, type FlightHandle, type LeaseHandle, type ScopeHandle } from '.
 import { invalid, reasonName, StanchionError, status } from './errors.js';
 import { observed } from './hooks.js';
 import { forget, hold, ours, share, type Pending } from './runtime.js';
-import type { Key } from './options.js';
+import { keyText, type Key } from './options.js';
 
 // Who makes a call: the load whose loader is running in this async context, for the core's search for dead-locks.
 const running = new AsyncLocalStorage<ScopeHandle | undefined>();
@@ -70,7 +70,7 @@ export abstract class Load<T> {
 
   private stop(reason: string): void {
     const [code, text] = revocations[reason] ?? ['lost', reason];
-    this.stopped ??= new StanchionError(code, text, { key: String(this.key) });
+    this.stopped ??= new StanchionError(code, text, { key: keyText(this.key) });
     this.controller?.abort(this.stopped);
   }
 

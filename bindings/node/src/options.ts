@@ -52,3 +52,6 @@ export function checkKey(key: Key): Key {
   }
   return key;
 }
+
+/** A key as errors show it. @internal */
+export const keyText = (key: Key): string => (typeof key === 'string' ? key : Buffer.from(key).toString());

@@ -95,8 +95,8 @@ onEachStore('a cache of users', (store) => {
     } else {
       await client.cache('users-13', { ttl: '5m', codec: 'string' }).set('7', '{"name": "Ad');
     }
-    await assert.rejects(users.get('7'), { code: 'undecodable' });
-    await assert.rejects(users.lookup('7'), { code: 'undecodable' });
+    await assert.rejects(users.get('7'), { code: 'undecodable', key: '7' });
+    await assert.rejects(users.lookup('7'), { code: 'undecodable', key: '7' });
     const load = source(() => ({ name: 'Ada' }));
     const all = await Promise.all([1, 2, 3].map(() => users.getOrLoad('7', load)));
     assert.deepEqual([load.runs, ...all], [1, { name: 'Ada' }, { name: 'Ada' }, { name: 'Ada' }]);
@@ -275,6 +275,23 @@ describe('what a caller may get wrong', () => {
     await assert.rejects(cache.getOrLoad('7'), { code: 'invalid_argument' });
     await assert.rejects(cache.getOrLoad('7', () => 1, { wait: 1.5 }), { code: 'invalid_argument' });
     await assert.rejects(cache.getOrLoad('7', () => 1, { ttl: -5 }), { code: 'invalid_argument' });
+  });
+  test('an error has the key or the name that it is about', async () => {
+    const locked = await client.lock('named', { ttl: '10s' });
+    await assert.rejects(client.lock('named', { ttl: '10s', wait: 1 }), { code: 'busy', key: 'named' });
+    await locked.release();
+    const circle = cache.getOrLoad('round', () => cache.getOrLoad('round', () => 1));
+    await assert.rejects(circle, { code: 'would_deadlock', key: 'round' });
+    const slow = cache.getOrLoad('slow', () => sleep(50));
+    await assert.rejects(cache.getOrLoad('slow', () => 1, { wait: 5 }), { code: 'timeout', key: 'slow' });
+    await slow;
+    await assert.rejects(cache.get('x'.repeat(1025)), { code: 'too_large' });
+    await assert.rejects(cache.set('unset', undefined), { code: 'invalid_argument', key: 'unset' });
+    await assert.rejects(cache.set('bad', NaN), { code: 'invalid_argument' });
+    const group = client.group();
+    const busy = group.do('run', () => sleep(50));
+    await assert.rejects(group.do('run', () => 1, { wait: 5 }), { code: 'timeout', key: 'run' });
+    await busy;
   });
   test('an error tells where it was waited for', async () => {
     const error = await cache.getOrLoad('own', () => cache.getOrLoad('own', () => 1)).catch((e) => e);
