@@ -105,7 +105,8 @@ export class Group {
         }
       }
       default:
-        if (answer.kind === Kind.error && !answer.original) (answer.extra as ErrorValues)[1] ??= keyText(key); // the core does not tell it here
+        // The core does not tell the key of a flight.
+        if (answer.kind === Kind.error && !answer.original) (answer.extra as ErrorValues)[1] ??= keyText(key);
         settled(answer, signal);
         throw answer.error();
     }
