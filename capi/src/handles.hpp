@@ -8,6 +8,7 @@
 
 #include <stanchion/stanchion.h>
 
+#include "base/blocks.hpp"
 #include "base/clock.hpp"
 #include "engine/cache.hpp"
 #include "engine/client_core.hpp"
@@ -47,7 +48,7 @@ struct stn_queue {
     std::shared_ptr<stn::event_queue> q;
 };
 
-struct stn_event {
+struct stn_event : stn::blocks::made {
     stn::fork_mark made;
     stn::event e;
     stn_error error; // of events that have one

@@ -26,7 +26,7 @@ cache::cache(std::shared_ptr<client_handle> owner, std::string_view name, const 
       policy_(std::make_shared<const fill_policy>(policy)) {}
 
 std::shared_ptr<const key_names> cache::names_of(std::string_view key) const {
-    auto n = std::make_shared<key_names>();
+    auto n = blocks::make_shared<key_names>();
     n->prefix = owner_->core->settings.prefix;
     n->cache = state_->name;
     n->key = key;
@@ -219,7 +219,7 @@ result<std::uint64_t> cache::put(const call& c, std::string_view value, std::int
                         std::to_string(policy.max_value),
                     std::string(c.key));
     }
-    auto v = std::make_shared<outcome>();
+    auto v = blocks::make_shared<outcome>();
     v->storage = value;
     v->payload = v->storage;
     v->codec = policy.codec;

@@ -241,13 +241,13 @@ class chores::run final : public reply_sink, public timer, public std::enable_sh
         if (said->pttl_ms == -2) {
             e.kind = event_kind::absent;
             e.code = status::absent;
-            auto o = std::make_shared<outcome>();
+            auto o = blocks::make_shared<outcome>();
             o->code = status::absent;
             e.what = std::move(o);
             answer(std::move(e));
             return true;
         }
-        auto o = std::make_shared<outcome>();
+        auto o = blocks::make_shared<outcome>();
         o->storage = show_lock(said->bytes, said->pttl_ms);
         o->payload = o->storage;
         o->codec = 1;

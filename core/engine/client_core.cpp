@@ -162,7 +162,7 @@ std::uint32_t client_core::deliver(std::span<const caller> who, const outcome_pt
     return shared;
 }
 
-void client_core::mail(std::vector<caller> who, const outcome_ptr& how, mono_ms now) {
+void client_core::mail(callers who, const outcome_ptr& how, mono_ms now) {
     if (who.empty()) return;
     const server_ms server_now = now + server_offset.load();
     turns.out.reserve(who.size());

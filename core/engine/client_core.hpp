@@ -67,7 +67,7 @@ class client_core final : public turned, public wire_listener, public std::enabl
     std::uint32_t deliver(std::span<const caller> who, const outcome_ptr& how) noexcept;
     [[nodiscard]] event answer_event(const caller& who, const outcome_ptr& how, server_ms server_now) const;
     // The same under the turn lock: they leave with the turn.
-    void mail(std::vector<caller> who, const outcome_ptr& how, mono_ms now);
+    void mail(callers who, const outcome_ptr& how, mono_ms now);
 
     std::shared_ptr<cache_state> cache(std::string_view name, std::uint32_t max_loads);
     std::uint32_t new_space() noexcept { return next_space_.fetch_add(1); }

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/blocks.hpp"
 #include "base/clock.hpp"
 
 namespace stn {
@@ -20,7 +21,7 @@ class errand {
 
   private:
     friend class errand_list;
-    struct node {
+    struct node : blocks::made {
         node() = default;
         node(const node&) = delete;
         node& operator=(const node&) = delete;

@@ -168,7 +168,7 @@ void fill_run::answer(const outcome_ptr& how, mono_ms now) {
     core_.mail(std::move(who), how, now);
 }
 
-void fill_run::tell_all(std::vector<caller> who, error why) {
+void fill_run::tell_all(callers who, error why) {
     if (who.empty()) return;
     const stat s = why.code == status::timeout          ? stat::timeouts
                    : why.code == status::overloaded     ? stat::overloaded
@@ -500,7 +500,7 @@ void fills::begin(fill_run::start s, mono_ms now) {
     s.setup.command_timeout_ms = core_.settings.command_timeout_ms;
     s.setup.expected_load_ms = s.cache->average_load_ms.load();
     const std::uint64_t id = s.flight.id;
-    auto run = std::make_shared<fill_run>(core_, std::move(s));
+    auto run = blocks::make_shared<fill_run>(core_, std::move(s));
     runs_.emplace(id, run);
     by_key_.emplace(run->store_key(), id);
     if (core_.commands.settling()) {

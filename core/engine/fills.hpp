@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/blocks.hpp"
 #include "engine/counters.hpp"
 #include "engine/lease.hpp"
 #include "engine/single_flight.hpp"
@@ -108,7 +109,7 @@ class fill_run final : public reply_sink, public std::enable_shared_from_this<fi
     void finish(mono_ms now);
     void start_again(mono_ms now);
     void sweep(mono_ms now);
-    void tell_all(std::vector<caller> who, error why);
+    void tell_all(callers who, error why);
 
     client_core& core_;
     single_flight::ref flight_;
@@ -175,8 +176,8 @@ class fills {
     template <class Do> void each_of(const std::string& store_key, Do&& act);
 
     client_core& core_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<fill_run>> runs_;
-    std::unordered_multimap<std::string_view, std::uint64_t> by_key_; // the store keys of the runs
+    blocks::unordered_map<std::uint64_t, std::shared_ptr<fill_run>> runs_;
+    blocks::unordered_multimap<std::string_view, std::uint64_t> by_key_; // the store keys of the runs
     struct spare_token {
         token which;
         mono_ms until;

@@ -50,7 +50,7 @@ void flight_lead::over(bool alarm) noexcept {
 }
 
 outcome_ptr flight_lead::owned(outcome how) const {
-    const auto one = std::make_shared<outcome>(std::move(how));
+    const auto one = blocks::make_shared<outcome>(std::move(how));
     one->from = source::flight;
     one->host_scope = scope_;
     one->payload = one->storage;

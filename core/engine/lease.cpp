@@ -63,7 +63,7 @@ std::optional<lease::answered> lease::answer(outcome how, const filled_to& told)
     how.key = run_->key();
     how.why.key = how.key;
     const bool failed = how.code != status::ok && how.code != status::absent;
-    const auto owned = std::make_shared<outcome>(std::move(how));
+    const auto owned = blocks::make_shared<outcome>(std::move(how));
     owned->payload = owned->storage;
     answered out{owned, 0};
     promised news(told.home.get());

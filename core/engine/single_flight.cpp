@@ -221,9 +221,9 @@ std::vector<single_flight::left_behind> single_flight::leave_queue(const event_q
     return out;
 }
 
-std::vector<caller> single_flight::close_all() {
+callers single_flight::close_all() {
     closed_.store(true);
-    std::vector<caller> out;
+    callers out;
     for (auto& s : shards_) {
         const std::lock_guard lock(s->mutex);
         s->flights.each_flight([&](table::flight& f) {
@@ -236,8 +236,8 @@ std::vector<caller> single_flight::close_all() {
     return out;
 }
 
-std::vector<caller> single_flight::take_all(const ref& f) {
-    std::vector<caller> out;
+callers single_flight::take_all(const ref& f) {
+    callers out;
     {
         const std::lock_guard lock(f.at->mutex);
         out.reserve(f.f->waiting);
@@ -249,9 +249,8 @@ std::vector<caller> single_flight::take_all(const ref& f) {
     return out;
 }
 
-std::optional<std::vector<caller>> single_flight::answer_load(const ref& f, std::uint64_t lease_no,
-                                                              function_ref<bool()> first) {
-    std::vector<caller> out;
+std::optional<callers> single_flight::answer_load(const ref& f, std::uint64_t lease_no, function_ref<bool()> first) {
+    callers out;
     {
         const std::lock_guard lock(f.at->mutex);
         if (f.f->extra.lease_no != lease_no) return std::nullopt;
@@ -331,8 +330,8 @@ void single_flight::come_back(const ref& f, caller who) {
     f.at->flights.rejoin(*f.f, std::move(who), deadline);
 }
 
-std::vector<caller> single_flight::sweep(const ref& f, mono_ms now, mono_ms& next) {
-    std::vector<caller> out;
+callers single_flight::sweep(const ref& f, mono_ms now, mono_ms& next) {
+    callers out;
     {
         const std::lock_guard lock(f.at->mutex);
         next = forever_ms;
@@ -351,8 +350,8 @@ std::vector<caller> single_flight::sweep(const ref& f, mono_ms now, mono_ms& nex
     return out;
 }
 
-std::vector<caller> single_flight::take_if(const ref& f, function_ref<bool(const caller&)> which) {
-    std::vector<caller> out;
+callers single_flight::take_if(const ref& f, function_ref<bool(const caller&)> which) {
+    callers out;
     {
         const std::lock_guard lock(f.at->mutex);
         for (table::seat* seat = f.f->oldest; seat != nullptr;) {
@@ -365,7 +364,7 @@ std::vector<caller> single_flight::take_if(const ref& f, function_ref<bool(const
     return out;
 }
 
-std::vector<caller> single_flight::set_busy(const ref& f) {
+callers single_flight::set_busy(const ref& f) {
     {
         const std::lock_guard lock(f.at->mutex);
         f.f->extra.busy = true;
@@ -482,7 +481,7 @@ void single_flight::open_scope(const ref& f) {
 }
 
 // What every caller that was taken out needs, once.
-void single_flight::forget_edges(const std::vector<caller>& out) {
+void single_flight::forget_edges(const callers& out) {
     for (const caller& who : out) wait_graph::of_process().drop(who.within, who.in_flight);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/blocks.hpp"
 #include "base/function_ref.hpp"
 #include "engine/event_queue.hpp"
 #include "protocol/flight_table.hpp"
@@ -43,6 +44,7 @@ struct caller {
     bool led = false;     // opened the flight
     mono_ms came = 0;     // of fetches: when it called
 };
+using callers = std::vector<caller, blocks::allocator<caller>>;
 
 class single_flight {
   public:
@@ -128,19 +130,18 @@ class single_flight {
     std::optional<left_behind> leave_next(const event_queue* home, cursor& at) noexcept;
     std::vector<left_behind> leave_queue(const event_queue* home);
     // Every caller of every flight; nobody enters from now on unless `only_within`.
-    std::vector<caller> close_all();
+    callers close_all();
 
     // Answers: everybody out, and off the list.
-    std::vector<caller> take_all(const ref& f);
+    callers take_all(const ref& f);
     // The same for the load numbered `lease_no`; nothing if it may not answer any more. `first` is called
     // before anybody is taken out or can start the key's next flight: what it posts comes before that
     // flight's first look. False: it is not to be answered.
-    std::optional<std::vector<caller>> answer_load(const ref& f, std::uint64_t lease_no,
-                                                   function_ref<bool()> first = {});
+    std::optional<callers> answer_load(const ref& f, std::uint64_t lease_no, function_ref<bool()> first = {});
     // The same for who holds the flight, and lets go of it in the same step: the end of a group's flight.
     // `first` hears how many will be taken out.
     struct finished {
-        std::vector<caller> who;
+        callers who;
         bool alarm = false; // somebody still means to look at the deadlines
     };
     bool finish_load(const ref& f, std::uint64_t lease_no, function_ref<bool(std::uint32_t)> first, finished& out);
@@ -156,11 +157,11 @@ class single_flight {
     // A withdrawn offer: its caller waits again, as the youngest.
     void come_back(const ref& f, caller who);
     // Callers past their deadline, and the next deadline of the others.
-    std::vector<caller> sweep(const ref& f, mono_ms now, mono_ms& next);
+    callers sweep(const ref& f, mono_ms now, mono_ms& next);
     // Those of whom `which` is true.
-    std::vector<caller> take_if(const ref& f, function_ref<bool(const caller&)> which);
+    callers take_if(const ref& f, function_ref<bool(const caller&)> which);
     // Its callers wait for a load from now on. Gives those that will not; new ones of them are refused.
-    std::vector<caller> set_busy(const ref& f);
+    callers set_busy(const ref& f);
     void set_in_line(const ref& f, bool in_line);
     // A load runs, its holder's own caller has gone, and nobody else waits.
     [[nodiscard]] bool unwanted(const ref& f) const;
@@ -201,7 +202,7 @@ class single_flight {
                         first_step first);
     void settle_in(const entry& how, const visitor& who, shard& s, wait_graph* edges, first_step first, ticket& t);
     left_behind take_out(shard& s, table::seat* seat);
-    static void forget_edges(const std::vector<caller>& out);
+    static void forget_edges(const callers& out);
 
     std::array<std::unique_ptr<shard>, 16> shards_;
     const std::uint32_t table_no_;

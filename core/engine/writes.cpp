@@ -127,7 +127,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
         } else {
             what_.cache->stats.add(stat::puts);
         }
-        auto o = std::make_shared<outcome>();
+        auto o = blocks::make_shared<outcome>();
         o->code = status::ok;
         end(std::move(o), now);
     }

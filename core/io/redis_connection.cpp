@@ -2,7 +2,9 @@
 #include "io/redis_connection.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <ctime>
@@ -31,6 +33,7 @@ namespace stn {
 namespace {
 
 constexpr std::size_t most_at_once = std::size_t{64} << 10;
+constexpr std::size_t most_kept = std::size_t{64} << 10;
 constexpr int unacknowledged_ms = 10'000; // then the kernel gives a silent peer up
 
 // hiredis sends without MSG_NOSIGNAL; a caller who turns the loop on its own thread may have SIGPIPE unblocked.
@@ -212,14 +215,22 @@ void redis_connection::secure() {
     fail_with(status::unavailable, tls_fault(session_, name_, last_tls_word("the server closed the connection")));
 }
 
+// As redisAppendCommandArgv does it, which allocates twice for each command.
 bool redis_connection::append(std::span<const std::string_view> words) {
-    heads_.clear();
-    sizes_.clear();
+    const auto put_size = [this](char what, std::size_t n) {
+        std::array<char, 24> digits; // NOLINT(cppcoreguidelines-pro-type-member-init): to_chars fills it
+        const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), n).ptr;
+        line_.append(1, what).append(digits.data(), end).append("\r\n");
+    };
+    line_.clear();
+    put_size('*', words.size());
     for (const std::string_view w : words) {
-        heads_.push_back(w.data());
-        sizes_.push_back(w.size());
+        put_size('$', w.size());
+        line_.append(w).append("\r\n");
     }
-    return ::redisAppendCommandArgv(context_, static_cast<int>(words.size()), heads_.data(), sizes_.data()) == REDIS_OK;
+    const bool taken = ::redisAppendFormattedCommand(context_, line_.data(), line_.size()) == REDIS_OK;
+    if (line_.capacity() > most_kept) std::string().swap(line_);
+    return taken;
 }
 
 std::size_t redis_connection::unsent() const noexcept {

@@ -26,7 +26,7 @@ struct unix_path {
 using endpoint = std::variant<net_address, unix_path>;
 
 // One socket to one address, never waited for: connecting, then perhaps TLS, then words out and replies in.
-// hiredis connects, encrypts, formats and parses; nobody of us dies of SIGPIPE.
+// hiredis connects, encrypts and parses; nobody of us dies of SIGPIPE.
 class redis_connection {
   public:
     enum class phase : std::uint8_t { connecting, securing, open, failed };
@@ -75,11 +75,10 @@ class redis_connection {
     bool blocked_ = false;
     bool heard_ = false; // anything at all, once open
     error failure_;
-    std::unique_ptr<char[]> gulp_;   // what was read last, of which
-    std::size_t gulped_ = 0;         // so much is there, and
-    std::size_t fed_ = 0;            // so much the reader has had
-    std::vector<const char*> heads_; // of `append`, kept for its memory
-    std::vector<std::size_t> sizes_;
+    std::unique_ptr<char[]> gulp_; // what was read last, of which
+    std::size_t gulped_ = 0;       // so much is there, and
+    std::size_t fed_ = 0;          // so much the reader has had
+    std::string line_;             // of `append`, kept for its memory
 };
 
 } // namespace stn

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/blocks.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "protocol/command.hpp"
@@ -156,7 +157,7 @@ struct fill_output {
     stat counter = stat::count_;
 };
 
-class fill_port {
+class fill_port : public blocks::made {
   public:
     fill_port() = default;
     fill_port(const fill_port&) = delete;
@@ -263,7 +264,7 @@ class fill_machine final : public fill_port {
 
     fill_setup setup_;
     state state_ = state::idle;
-    std::vector<fill_output> out_;
+    std::vector<fill_output, blocks::allocator<fill_output>> out_;
     std::size_t told_ = 0; // of them, by `poll`
     std::uint32_t next_id_ = 0;
 

@@ -163,7 +163,7 @@ void fill_machine::serve(std::string bytes, const envelope& e, source from, turn
 void fill_machine::miss(turn& t) {
     if (setup_.mode == fill_mode::peek) {
         count(stat::misses);
-        auto o = std::make_shared<outcome>();
+        auto o = blocks::make_shared<outcome>();
         o->code = status::not_mine;
         answer(std::move(o));
         finish();

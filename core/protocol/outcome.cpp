@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "protocol/outcome.hpp"
 
+#include "base/blocks.hpp"
+
 namespace stn {
 
 outcome_ptr outcome_error(error why) {
-    auto o = std::make_shared<outcome>();
+    auto o = blocks::make_shared<outcome>();
     o->code = why.code;
     o->why = std::move(why);
     return o;
 }
 
 std::shared_ptr<outcome> outcome_of(std::string bytes, source from) {
-    auto o = std::make_shared<outcome>();
+    auto o = blocks::make_shared<outcome>();
     o->storage = std::move(bytes);
     o->from = from;
     envelope e;

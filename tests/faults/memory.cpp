@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/blocks.hpp"
+
 namespace {
 
 struct fuse {
@@ -43,6 +45,7 @@ std::size_t number(std::align_val_t a) noexcept {
 namespace faults {
 
 void memory::fail(std::uint64_t nth, outage how) noexcept {
+    stn::blocks::keep(false); // whatever needs memory asks for it here
     here = {nth, how == outage::from_then_on, false};
 }
 

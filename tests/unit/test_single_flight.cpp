@@ -23,7 +23,7 @@ single_flight::entry on(std::string_view key) {
     return {{1, 0, {}, key}, true, true, true};
 }
 
-std::vector<std::uint64_t> tags(const std::vector<caller>& who) {
+std::vector<std::uint64_t> tags(const callers& who) {
     std::vector<std::uint64_t> out;
     for (const caller& c : who) out.push_back(c.tag);
     return out;
