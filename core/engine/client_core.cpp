@@ -262,7 +262,11 @@ void client_core::begin_close(std::int64_t deadline_ms, const std::shared_ptr<ev
 }
 
 void client_core::turn_for(event_queue* home) noexcept {
-    if (home == nullptr || turns.in_company() || !home->lend({shared_from_this(), &turns})) turns.ring();
+    if (home == nullptr || turns.in_company()) {
+        turns.ring();
+    } else if (!home->lend({shared_from_this(), &turns})) {
+        turns.help_if_idle();
+    }
 }
 
 bool client_core::post_for(event_queue* home, errand task) noexcept {

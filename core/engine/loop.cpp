@@ -128,20 +128,22 @@ void loop::finish() {
     turn();
 }
 
+// Looks before it writes: whoever posts in a busy time would take these from the loop's cache.
 void loop::ring() noexcept {
-    solo_.store(false);
-    if (at_work_.exchange(false)) work_bell_->ring();
+    if (solo_.load()) solo_.store(false);
+    if (at_work_.load() && at_work_.exchange(false)) work_bell_->ring();
     wake_loop();
 }
 
 void loop::wake_loop() noexcept {
-    if (parked_.exchange(false)) loop_bell_->ring();
+    if (parked_.load() && parked_.exchange(false)) loop_bell_->ring();
 }
 
 void loop::turn_locked(mono_ms now, extent how, outbox& mail, bell* woken) noexcept {
     if (woken != nullptr) woken->mark(owner_.watch());
     run(now, how);
     next_due_.store(std::min(timers.next_ms(), owner_.next_external_ms()));
+    idle_.store(owner_.going_on() == 0);
     owner_.on_mail(out.size());
     out.swap(mail); // it keeps the room that the mail of another turn has needed
 }
@@ -160,6 +162,14 @@ void loop::help() noexcept {
     }
     if (rewatch) wake_loop();
     after_turn(mail);
+}
+
+void loop::help_if_idle() noexcept {
+    if (parked_.load() && !solo_.load() && idle_.load()) {
+        help();
+    } else {
+        ring();
+    }
 }
 
 void loop::turn() noexcept {

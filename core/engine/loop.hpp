@@ -102,7 +102,10 @@ class loop final : public time_listener {
     void ask() noexcept;
     // Turns once if nobody else does; else rings the loop.
     void help() noexcept;
-    // The same, and goes on with turns and IO until `answered`, for `timeout_ms` (-1: for ever) or until somebody else
+    // Helps if the loop listens and nothing else goes on: an operation that is alone is sent by the thread that asks,
+    // which saves one hand-over. Else rings: in a crowd the loop's thread works beside those who ask.
+    void help_if_idle() noexcept;
+    // As `help`, and goes on with turns and IO until `answered`, for `timeout_ms` (-1: for ever) or until somebody else
     // needs the loop. Whatever was posted is done then, or the loop was rung.
     void work_until(function_ref<bool()> answered, std::int64_t timeout_ms) noexcept;
     void ring() noexcept;
@@ -163,6 +166,7 @@ class loop final : public time_listener {
     std::atomic<bool> worked_{false};              // a caller has been at work since the loop looked
     std::atomic<mono_ms> company_until_{0};        // callers leave the work to the loop
     std::atomic<mono_ms> park_until_{-forever_ms}; // when the parked loop wakes by itself
+    std::atomic<bool> idle_{true}; // nothing went on at the end of the last turn
     std::atomic<bool> stopping_{false};
     std::atomic<bool> threaded_{false};
     std::atomic<mono_ms> next_due_{forever_ms}; // written under turn_mutex_

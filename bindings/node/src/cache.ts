@@ -9,8 +9,8 @@ import { codingOf, decodeOwn, type Codec, type Coding } from './codec.js';
 import { channels, tellError } from './channels.js';
 import { checkLoader, Fresh, LeaseLoad, within, type Filling, type LoadContext } from './load.js';
 import { checkKey, keyText, milliseconds, optionsJson, type Duration, type Key } from './options.js';
-import { Answer, answerOf, ask, extraOf, forget, Kind, ours, Pending, reasonOf, refOf, settled, statusOf, takeShared,
-  ttlLeftOf, valueOf } from './runtime.js';
+import { Answer, answerOf, ask, extraOf, forget, hold, Kind, ours, Pending, reasonOf, refOf, rejected, settled, statusOf,
+  takeShared, ttlLeftOf, valueOf } from './runtime.js';
 
 /** Policy of a cache. */
 export interface CacheOptions<T = unknown> {
@@ -157,29 +157,33 @@ interface Core {
   readonly coding: Coding;
 }
 
+// Nobody asks when one is gone.
+const resourceOptions = { requireManualDestroy: true };
+
 /** One call of getOrLoad: its answer, then perhaps a load, or a refresh in the background. */
-class Fetch extends Pending implements Filling {
-  load: LeaseLoad<unknown> | undefined;
-  resource: AsyncResource | undefined;
-  readonly ttl: number | undefined;
-  readonly softTtl: number | undefined;
-  readonly shares: boolean;
+class Fetch extends Pending<unknown> implements Filling {
   readonly cache: string;
-  private readonly wait: number | undefined;
+  private load: LeaseLoad<unknown> | undefined;
   private readonly scope: ScopeHandle | undefined = within();
+  /** The caller's async context, where his loader runs. */
+  private readonly context = new AsyncResource('stanchion', resourceOptions);
 
   constructor(private readonly core: Core, readonly key: Key, private readonly loader: Loader<unknown>,
-              options: LoadOptions<never>, shares: boolean) {
+              readonly ttl: number | undefined, readonly softTtl: number | undefined,
+              private readonly wait: number | undefined, private readonly signal: AbortSignal | undefined,
+              readonly shares: boolean) {
     super();
-    this.ttl = milliseconds(options.ttl);
-    this.softTtl = milliseconds(options.softTtl);
-    this.wait = milliseconds(options.wait);
-    this.shares = shares;
     this.cache = core.name;
   }
 
-  begin(flags: number): void {
-    this.op = native.cache_fetch(this.core.handle, undefined, this.key, this.wait, flags, this.scope, ours(), this.tag);
+  begin(flags: number): Promise<unknown> {
+    try {
+      this.op = native.cache_fetch(this.core.handle, undefined, this.key, this.wait, flags, this.scope, ours(), this.tag);
+    } catch (error) {
+      this.refused(error);
+    }
+    this.abortBy(this.signal);
+    return this.answer;
   }
 
   override hear(kind: Kind, row: number): boolean {
@@ -188,16 +192,20 @@ class Fetch extends Pending implements Filling {
         if (this.gone) return super.hear(kind, row);
         return this.decode(row) && this.mayRefresh(row);
       case Kind.absent:
-        super.hear(kind, row);
-        return this.gone || this.mayRefresh(row);
-      case Kind.lease:
-        super.hear(kind, row);
-        return this.gone;
+        if (this.gone) return super.hear(kind, row);
+        this.finish(undefined);
+        return this.mayRefresh(row);
+      case Kind.lease: {
+        if (this.gone) return super.hear(kind, row);
+        const lease = extraOf(row) as LeaseHandle;
+        // Later: nothing of the user runs in the midst of a batch.
+        queueMicrotask(() => this.context.runInAsyncScope(this.lead, this, lease));
+        return false;
+      }
       case Kind.refresh: {
         const lease = extraOf(row) as LeaseHandle;
         refreshable.delete(this.tag);
-        // Later: the caller's continuation, which may run only after this batch, knows the async context.
-        setImmediate(() => this.refresh(lease));
+        setImmediate(() => this.context.runInAsyncScope(this.refresh, this, lease)); // after the caller has his answer
         return false;
       }
       case Kind.revoked:
@@ -211,10 +219,10 @@ class Fetch extends Pending implements Filling {
   /** False: the value could not be decoded, and the key is fetched again as if it were not there. */
   private decode(row: number): boolean {
     const ref = refOf(row);
-    const answer = answerOf(Kind.value, row);
+    let value: unknown;
     try {
       const object = ref === 0 ? undefined : takeShared(ref);
-      answer.value = ref !== 0 && this.shares ? object : valueOf(row, this.core.coding);
+      value = ref !== 0 && this.shares ? object : valueOf(row, this.core.coding);
     } catch {
       try {
         const event = native.queue_keep(ours(), row) as EventHandle;
@@ -228,8 +236,12 @@ class Fetch extends Pending implements Filling {
         return true;
       }
     }
-    this.conclude(answer);
+    this.finish(value);
     return true;
+  }
+
+  protected override result(answer: Answer, signal?: AbortSignal): Promise<never> {
+    return rejected(answer, signal);
   }
 
   /** Whether the tag is done with: a REFRESH may follow only what has a soft expiry. */
@@ -244,17 +256,25 @@ class Fetch extends Pending implements Filling {
     return false;
   }
 
-  private refresh(lease: LeaseHandle): void {
-    const run = async (): Promise<void> => {
-      const load = this.start(lease);
-      const outcome = await load.work;
-      if (!outcome.ok) tellError(outcome.error, 'refresh', this.key);
-    };
-    void (this.resource ? this.resource.runInAsyncScope(run) : run());
+  private lead(lease: LeaseHandle): void {
+    if (this.gone) { // aborted since
+      hold(-1);
+      forget(this.tag);
+      native.free_handle(lease);
+      return;
+    }
+    this.heard();
+    const { load, work } = this.start(lease);
+    this.settle(load.lead(work, this.signal, (error) => tellError(error, 'load', this.key)));
+  }
+
+  private async refresh(lease: LeaseHandle): Promise<void> {
+    const outcome = await this.start(lease).work;
+    if (!outcome.ok) tellError(outcome.error, 'refresh', this.key);
   }
 
   /** Runs the loader. */
-  start(lease: LeaseHandle): { load: LeaseLoad<unknown>; work: ReturnType<LeaseLoad<unknown>['run']> } {
+  private start(lease: LeaseHandle): { load: LeaseLoad<unknown>; work: ReturnType<LeaseLoad<unknown>['run']> } {
     const load = new LeaseLoad(lease, this.key, this.tag, this);
     this.load = load;
     const context: CacheLoadContext = {
@@ -278,22 +298,65 @@ class Fetch extends Pending implements Filling {
   }
 }
 
-/** A plain get: what cannot be decoded is an error. */
-class Get extends Pending {
+/** A look at what is cached: what cannot be decoded is an error. */
+abstract class Look<R> extends Pending<R> {
   constructor(private readonly coding: Coding, private readonly key: Key) {
     super();
   }
-  protected override answered(kind: Kind, row: number): Answer {
-    const answer = answerOf(kind, row);
-    if (kind !== Kind.value) return answer;
+
+  /** Of a value that was decoded, or of absence. */
+  protected abstract found(kind: Kind, row: number, value: unknown): R;
+
+  override hear(kind: Kind, row: number): boolean {
+    if (this.gone || (kind !== Kind.value && kind !== Kind.absent)) return super.hear(kind, row);
+    let value: unknown;
     try {
-      answer.value = valueOf(row, this.coding);
-      return answer;
+      if (kind === Kind.value) value = valueOf(row, this.coding);
     } catch (error) {
       const failed = new Answer(Kind.error, status.undecodable);
       failed.extra = [`the stored value cannot be decoded: ${(error as Error).message}`, keyText(this.key), undefined, 0];
-      return failed;
+      this.conclude(failed);
+      return true;
     }
+    this.finish(this.found(kind, row, value));
+    return true;
+  }
+
+  protected override result(answer: Answer, signal?: AbortSignal): Promise<R> {
+    return rejected(answer, signal);
+  }
+
+  begin(cache: CacheHandle, signal: AbortSignal | undefined): Promise<R> {
+    try {
+      checkKey(this.key);
+      signal?.throwIfAborted();
+      this.op = native.cache_get(cache, this.key, undefined, ours(), this.tag);
+    } catch (error) {
+      this.refused(error);
+    }
+    this.abortBy(signal);
+    return this.answer;
+  }
+}
+
+class Get extends Look<unknown> {
+  protected override found(_kind: Kind, _row: number, value: unknown): unknown {
+    return value;
+  }
+}
+
+class LookUp extends Look<Lookup<unknown>> {
+  protected override found(kind: Kind, row: number, value: unknown): Lookup<unknown> {
+    const { reason, flags, age } = answerOf(kind, row);
+    const absent = kind === Kind.absent && reasonName(reason) !== 'miss';
+    return {
+      hit: kind === Kind.value || absent,
+      absent,
+      value,
+      stale: (flags & STALE) !== 0,
+      age: age < 0 ? undefined : age,
+      source: sources[(flags & 0xf0) >> 4],
+    };
   }
 }
 
@@ -340,59 +403,36 @@ export class Cache<T = unknown> {
     }
   }
 
-  private async fetch<V extends T | undefined>(key: Key, loader: Loader<V>, options: LoadOptions<V>): Promise<V> {
-    const { signal } = options;
-    checkLoader(loader);
-    checkKey(key);
-    signal?.throwIfAborted();
-    const fetch = new Fetch(this.core, key, loader, options as LoadOptions<never>, options.share ?? this.shares);
+  private fetch<V extends T | undefined>(key: Key, loader: Loader<V>, options: LoadOptions<V>): Promise<V> {
     try {
-      fetch.begin((options.force ? Flag.force : 0) | (options.noStore ? Flag.noStore : 0) | Flag.refresh);
+      checkLoader(loader);
+      checkKey(key);
+      const { signal } = options;
+      signal?.throwIfAborted();
+      const fetch = new Fetch(this.core, key, loader, milliseconds(options.ttl), milliseconds(options.softTtl),
+        milliseconds(options.wait), signal, options.share ?? this.shares);
+      return fetch.begin((options.force ? Flag.force : 0) | (options.noStore ? Flag.noStore : 0) | Flag.refresh) as Promise<V>;
     } catch (error) {
-      fetch.refused(error);
-    }
-    fetch.abortBy(signal);
-    const answer = await fetch.answer;
-    if (answer.ttlLeft >= 0) fetch.resource = new AsyncResource('stanchion', { requireManualDestroy: false });
-    switch (answer.kind) {
-      case Kind.value:
-        return answer.value as V;
-      case Kind.absent:
-        return undefined as V;
-      case Kind.lease: {
-        const { load, work } = fetch.start(answer.extra as LeaseHandle);
-        return load.lead(work, signal, (error) => tellError(error, 'load', key)) as Promise<V>;
-      }
-      default:
-        settled(answer, signal);
-        return undefined as V;
+      return Promise.reject(error);
     }
   }
 
   /** What is cached; `undefined` = nothing, or absence. Never loads. */
-  async get<V extends T = T>(key: Key, options: { signal?: AbortSignal } = {}): Promise<V | undefined> {
-    const { signal } = options;
-    return settled(await this.look(key, signal), signal).value as V | undefined;
+  get<V extends T = T>(key: Key, options?: { signal?: AbortSignal }): Promise<V | undefined> {
+    return this.look(new Get(this.coding, key), options) as Promise<V | undefined>;
   }
 
   /** What is cached, and what is known of it. Never loads. */
-  async lookup<V extends T = T>(key: Key, options: { signal?: AbortSignal } = {}): Promise<Lookup<V>> {
-    const { signal } = options;
-    const answer = settled(await this.look(key, signal), signal);
-    const absent = answer.kind === Kind.absent && reasonName(answer.reason) !== 'miss';
-    return {
-      hit: answer.kind === Kind.value || absent,
-      absent,
-      value: answer.value as V | undefined,
-      stale: (answer.flags & STALE) !== 0,
-      age: answer.age < 0 ? undefined : answer.age,
-      source: sources[(answer.flags & 0xf0) >> 4],
-    };
+  lookup<V extends T = T>(key: Key, options?: { signal?: AbortSignal }): Promise<Lookup<V>> {
+    return this.look(new LookUp(this.coding, key), options) as Promise<Lookup<V>>;
   }
 
-  private look(key: Key, signal: AbortSignal | undefined): Promise<Answer> {
-    checkKey(key);
-    return ask((tag) => native.cache_get(this.handle, key, undefined, ours(), tag), signal, new Get(this.coding, key));
+  private look<R>(what: Look<R>, options: { signal?: AbortSignal } | undefined): Promise<R> {
+    try {
+      return what.begin(this.handle, options?.signal);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Writes a value; the last writer wins. After a change of the source prefer `invalidate`. */

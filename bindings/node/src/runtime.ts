@@ -49,8 +49,12 @@ export interface Listener {
 }
 
 let queue: QueueHandle | undefined;
-let lastTag = 0;
-const listeners = new Map<number, Listener>();
+// A tag is a place in `listeners`, and above that how often the place was used: what comes late for an earlier user
+// finds nobody.
+const PLACES = 2 ** 24;
+const listeners: (Listener | undefined)[] = [];
+const tags: number[] = [];
+const freePlaces: number[] = [];
 
 /** The queue; made at first use, so that an import alone costs nothing. @internal */
 export function ours(): QueueHandle {
@@ -63,14 +67,24 @@ export function ours(): QueueHandle {
 
 /** @internal */
 export function listen(listener: Listener): number {
-  lastTag += 1;
-  listeners.set(lastTag, listener);
-  return lastTag;
+  let place = freePlaces.pop();
+  if (place === undefined) {
+    place = listeners.length;
+    tags.push(PLACES + place);
+    listeners.push(listener);
+  } else {
+    listeners[place] = listener;
+  }
+  return tags[place] as number;
 }
 
 /** @internal */
 export function forget(tag: number): void {
-  listeners.delete(tag);
+  const place = tag & (PLACES - 1);
+  if (tags[place] !== tag) return;
+  tags[place] = tag + PLACES;
+  listeners[place] = undefined;
+  freePlaces.push(place);
 }
 
 // ---- Keeping the process alive ---------------------------------------------------------------------------------
@@ -97,9 +111,10 @@ export async function held<V>(body: () => V | PromiseLike<V>): Promise<V> {
 
 function deliver(row: number): void {
   const tag = cell(row, Column.tag);
-  const listener = listeners.get(tag);
+  const place = tag & (PLACES - 1);
+  const listener = tags[place] === tag ? listeners[place] : undefined;
   if (!listener) dispose(row);
-  else if (listener.hear(cell(row, Column.kind) as Kind, row)) listeners.delete(tag);
+  else if (listener.hear(cell(row, Column.kind) as Kind, row)) forget(tag);
 }
 
 function drain(): void {
@@ -210,20 +225,24 @@ export function takeShared(ref: number): unknown {
 
 // ---- Operations with one answer ----------------------------------------------------------------------------------
 
+let resolveMade!: (value: unknown) => void;
+const keepResolve = (resolve: (value: unknown) => void): void => {
+  resolveMade = resolve;
+};
+
 /** An operation that was begun; keeps the process alive until its terminal event. @internal */
-export class Pending implements Listener {
+export class Pending<R = Answer> implements Listener {
   readonly tag: number;
-  readonly answer: Promise<Answer>;
+  readonly answer: Promise<R>;
   /** The core's number, for cancelling. */
   op: Op = 0;
-  private settle!: (answer: Answer) => void;
+  protected readonly settle: (result: R | Promise<R>) => void;
   protected gone = false;
   private unhook: (() => void) | undefined = undefined;
 
   constructor() {
-    this.answer = new Promise((resolve) => {
-      this.settle = resolve;
-    });
+    this.answer = new Promise<unknown>(keepResolve) as Promise<R>; // one function for all
+    this.settle = resolveMade;
     this.tag = listen(this);
     hold(1);
   }
@@ -241,7 +260,7 @@ export class Pending implements Listener {
     const abort = (): void => {
       this.gone = true;
       native.cancel(ours(), this.op);
-      this.settle(new Answer(Kind.aborted));
+      this.settle(this.result(new Answer(Kind.aborted), signal));
     };
     signal.addEventListener('abort', abort, { once: true });
     this.unhook = () => signal.removeEventListener('abort', abort);
@@ -258,9 +277,23 @@ export class Pending implements Listener {
   }
 
   conclude(answer: Answer): void {
+    this.finish(this.result(answer));
+  }
+
+  protected finish(result: R | Promise<R>): void {
+    this.heard();
+    this.settle(result);
+  }
+
+  /** The operation has ended: what is to come of it is the caller's own. */
+  protected heard(): void {
     hold(-1);
     this.unhook?.();
-    this.settle(answer);
+  }
+
+  /** What the caller's promise is settled with. */
+  protected result(answer: Answer, _signal?: AbortSignal): R | Promise<R> {
+    return answer as R;
   }
 
   protected answered(kind: Kind, row: number): Answer {
@@ -290,4 +323,11 @@ export function settled(answer: Answer, signal: AbortSignal | undefined = undefi
   if (answer.kind === Kind.error) throw answer.error();
   if (answer.kind === Kind.aborted) throw (signal as AbortSignal).reason;
   return answer;
+}
+
+/** Rejects with what the answer is, a step later: so the error's stack tells who waits. @internal */
+export async function rejected(answer: Answer, signal: AbortSignal | undefined): Promise<never> {
+  await undefined;
+  settled(answer, signal);
+  throw answer.error();
 }
