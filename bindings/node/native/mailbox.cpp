@@ -96,6 +96,8 @@ mailbox::~mailbox() {
 
 namespace {
 
+constexpr std::size_t most_short = 4'096;
+
 bool ascii(const char* p, std::size_t n) noexcept {
     std::uint64_t any = 0;
     for (; n >= 8; p += 8, n -= 8) {
@@ -161,9 +163,11 @@ void mailbox::describe(const stn_event* e, double* row, gathered& all) {
         return;
     }
     row[length] = static_cast<double>(n);
-    // JSON in plain ASCII, and what is for people, needs no decoding of UTF-8.
+    // Plain ASCII needs no decoding of UTF-8, and a short text is made faster than a view of a buffer; what is large
+    // and may be wanted as bytes stays bytes.
     const std::int32_t how = stn_event_codec(e);
-    if (how != STN_CODEC_RAW && how != STN_CODEC_PRIVATE && ascii(static_cast<const char*>(p), n)) {
+    const bool as_text = (how != STN_CODEC_RAW && how != STN_CODEC_PRIVATE) || n <= most_short;
+    if (as_text && ascii(static_cast<const char*>(p), n)) {
         row[area] = mailbox::text;
         row[offset] = static_cast<double>(all.text.size());
         all.text.append(static_cast<const char*>(p), n);
