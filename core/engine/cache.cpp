@@ -185,7 +185,7 @@ void cache::detach(std::string_view key) const {
 
 result<std::uint64_t> cache::change(const call& c, writes::request what) {
     client_core& core = *owner_->core;
-    const auto r = std::make_shared<writes::request>(std::move(what));
+    const auto r = blocks::make_shared<writes::request>(std::move(what));
     r->cache = state_;
     r->names = names_of(c.key);
     r->policy = c.policy ? c.policy : policy_;

@@ -230,8 +230,8 @@ void fill_run::hand_lease(caller to) {
     e.tag = to.tag;
     const auto usual = cache_->average_load_ms.load();
     if (usual > 0) e.load_ms = usual;
-    auto held = std::make_shared<lease>(core_.shared_from_this(), shared_from_this(), flight_, lease_no_, to, leased_,
-                                        fallback_);
+    auto held = blocks::make_shared<lease>(core_.shared_from_this(), shared_from_this(), flight_, lease_no_, to,
+                                           leased_, fallback_);
     current_ = held;
     e.held = std::move(held);
     load_open_ = true;

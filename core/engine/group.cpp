@@ -100,7 +100,7 @@ void flight_lead::hand_on() noexcept {
     e.kind = event_kind::flight;
     e.tag = to->tag;
     try {
-        e.lead = std::make_shared<flight_lead>(owner_, flight_, number_ + 1, to->home->scope(), to->within);
+        e.lead = blocks::make_shared<flight_lead>(owner_, flight_, number_ + 1, to->home->scope(), to->within);
     } catch (const std::bad_alloc&) {
         for (; to; to = core.flights->promote(flight_, number_ + 1, nullptr)) {
             wait_graph::of_process().drop(to->within, flight_.id);

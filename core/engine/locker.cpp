@@ -131,7 +131,7 @@ void lock_run::grant(std::int64_t fence, mono_ms now) {
         return;
     }
     const auto handle =
-        std::make_shared<held_lock>(core_.shared_from_this(), shared_from_this(), fence, machine_->safe_until());
+        blocks::make_shared<held_lock>(core_.shared_from_this(), shared_from_this(), fence, machine_->safe_until());
     handle_ = handle;
     event e;
     e.kind = event_kind::lock;
@@ -250,7 +250,7 @@ void lock_run::forget_edge() {
 locker::~locker() = default;
 
 void locker::begin(lock_run::request r, mono_ms now) {
-    const auto run = std::make_shared<lock_run>(core_, std::move(r), ++last_no_);
+    const auto run = blocks::make_shared<lock_run>(core_, std::move(r), ++last_no_);
     runs_.emplace(run->no_, run);
     by_flight_.emplace(run->what_.flight.id, run->no_);
     const std::string& key = run->what_.setup.key;

@@ -204,7 +204,7 @@ class writes::run final : public reply_sink, public timer, public std::enable_sh
 
 void writes::begin(request r, mono_ms now) {
     const std::uint64_t no = ++last_no_;
-    auto one = std::make_shared<run>(core_, std::move(r), no);
+    auto one = blocks::make_shared<run>(core_, std::move(r), no);
     running_.emplace(no, one);
     one->begin(now);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/blocks.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "base/result.hpp"
@@ -121,7 +122,7 @@ struct lock_output {
     stat counter = stat::count_;
 };
 
-class lock_port {
+class lock_port : public blocks::made {
   public:
     lock_port() = default;
     lock_port(const lock_port&) = delete;
@@ -219,7 +220,7 @@ class lock_machine final : public lock_port {
 
     lock_setup setup_;
     state state_ = state::idle;
-    std::vector<lock_output> out_;
+    std::vector<lock_output, blocks::allocator<lock_output>> out_;
     std::size_t told_ = 0; // of them, by `poll`
     std::uint32_t next_id_ = 0;
 

@@ -290,7 +290,7 @@ void free_cache(trial& t) {
 
 // The last handle of a client: what waits in it ends.
 void free_last(trial& t) {
-    stage s;
+    stage s("memory://", stage::meanwhile::nothing);
     const lease_handle held = s.lead(s.r.get(), "apple");
     const auto tag = s.fetch(s.q.get(), "apple");
     s.group.reset();

@@ -142,7 +142,7 @@ void close_on_a_closed_queue(trial& t) {
 }
 
 void advance(trial& t) {
-    stage s("memory://?clock=manual");
+    stage s("memory://?clock=manual", stage::meanwhile::nothing);
     s.store("apple", "red"); // and nothing is left for the turns to do
     t.make("stn_client_advance", [&](stn_error** err) { return stn_client_advance(s.client.get(), 3'599'999, err); });
     CHECK(s.stored("apple") == "red");

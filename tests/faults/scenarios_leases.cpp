@@ -186,7 +186,7 @@ void free_in_event(trial& t) {
 
 // A lease that nobody waits for: the value is stale, and this caller refreshes it.
 struct refresh {
-    stage s{"memory://?clock=manual"};
+    stage s{"memory://?clock=manual", stage::meanwhile::nothing};
     lease_handle held;
 
     refresh() {

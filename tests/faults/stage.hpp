@@ -32,7 +32,8 @@ using policy_handle = std::unique_ptr<stn_policy, freed<stn_policy_free>>;
 // other had any.
 class stage {
   public:
-    explicit stage(const char* url = "memory://");
+    enum class meanwhile : bool { nothing, a_load };
+    explicit stage(const char* url = "memory://", meanwhile goes_on = meanwhile::a_load);
     ~stage();
     stage(const stage&) = delete;
     stage& operator=(const stage&) = delete;
@@ -57,7 +58,7 @@ class stage {
     std::string stored(std::string_view key); // "-": nothing
 
     [[nodiscard]] std::string value(stn_queue* from, std::uint64_t tag);
-    [[nodiscard]] std::size_t flights() const; // of this client that have not ended
+    [[nodiscard]] std::size_t flights() const; // of this client that have not ended, besides the stage's own
     void all_flights_end();                    // waits for it; the test fails when they do not
 
     client_handle client;
@@ -69,11 +70,15 @@ class stage {
 
   private:
     void read_all(stn_queue* from);
+    void keep_busy();
 
     std::uint64_t last_tag_ = 0;
     std::map<std::uint64_t, int> owed_;
     std::map<std::uint64_t, int> came_;
     std::vector<event_handle> events_;
+    queue_handle busy_queue_;
+    cache_handle busy_cache_;
+    lease_handle busy_; // a load that goes on
 };
 
 } // namespace faults

@@ -67,6 +67,7 @@ class caller_thread {
     bool once(bool helped, std::string_view key, std::int64_t deadline_ms = -1) {
         const auto note = [seen = seen_](mono_ms) { seen->turned(); };
         const auto& home = helped ? sync_queue_ : queue_;
+        if (!helped) core_.turns.ring(); // or else whoever is alone begins it himself
         core_.post_for(home.get(), errand(note));
         cache::call c;
         c.key = key;
@@ -138,6 +139,55 @@ TEST_CASE("what was posted for a sync queue that holds an answer already runs al
     event e;
     CHECK(queue->next(-1, e) == status::ok);
     CHECK(eventually(*ran));
+}
+
+TEST_CASE("what is asked alone is begun by the thread that asks, once the loop listens") {
+    const auto client = threaded_client();
+    const auto queue = std::make_shared<event_queue>(1);
+    const auto asker = std::this_thread::get_id();
+    std::atomic<int> here{0};
+    for (int i = 0; i < 1'000 && here.load() < 10; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1)); // it may have gone to sleep meanwhile
+        const auto done = std::make_shared<std::atomic<bool>>(false);
+        REQUIRE(client->core->post_for(queue.get(), errand([&here, done, asker](mono_ms) {
+                                           if (std::this_thread::get_id() == asker) here.fetch_add(1);
+                                           done->store(true);
+                                       })));
+        for (int n = 0; n < 1'000 && !done->load(); ++n) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        REQUIRE(done->load());
+    }
+    CHECK(here.load() == 10);
+}
+
+TEST_CASE("what is asked while something goes on is left to the loop's thread") {
+    fill_policy quiet{.ttl_ms = 60'000, .max_load_ms = 36'000'000};
+    quiet.fleet = false;
+    const auto client = threaded_client();
+    cache prices(client, "prices", quiet);
+    const auto queue = std::make_shared<event_queue>(1);
+    cache::call c;
+    c.key = "held";
+    c.home = queue;
+    REQUIRE(prices.fetch(c));
+    event held; // until it is answered, its load goes on
+    REQUIRE(queue->next(stuck_ms, held) == status::ok);
+    REQUIRE(held.held);
+    std::atomic<int> here{0};
+    for (int i = 0; i < 100; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const auto done = std::make_shared<std::atomic<bool>>(false);
+        REQUIRE(client->core->post_for(queue.get(), errand([&here, done, asker = std::this_thread::get_id()](mono_ms) {
+                                           if (std::this_thread::get_id() == asker) here.fetch_add(1);
+                                           done->store(true);
+                                       })));
+        for (int n = 0; n < 1'000 && !done->load(); ++n) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        REQUIRE(done->load());
+    }
+    CHECK(here.load() == 0);
+    outcome how;
+    how.storage = "x";
+    held.held->mark_taken();
+    held.held->answer(std::move(how), {});
 }
 
 TEST_CASE("four threads that help and leave it as they like lose no wake-up") {
