@@ -48,13 +48,40 @@ TEST_CASE("a block that was given is taken next, by a size of its class") {
     void* const p = blocks::take(100);
     blocks::give(p, 100);
     CHECK(blocks::take(128) == p);
-    CHECK(blocks::take(64) != p);
+    void* const smaller = blocks::take(64);
+    CHECK(smaller != p);
+    blocks::give(smaller, 1);
     blocks::give(p, 65);
     void* const other = blocks::take(129);
     CHECK(other != p);
     blocks::give(other, 192);
     CHECK(blocks::take(128) == p);
     blocks::give(p, 128);
+}
+
+TEST_CASE("a thread has back the last 32 blocks that it gave, before any other") {
+    const kept_blocks on;
+    constexpr std::size_t bytes = 450;
+    elsewhere([] {
+        const auto made = taken(32, bytes);
+        give_all(made, bytes);
+        const auto again = taken(32, bytes);
+        CHECK(std::set<void*>(again.begin(), again.end()) == std::set<void*>(made.begin(), made.end()));
+        give_all(again, bytes);
+    });
+}
+
+TEST_CASE("objects of a thread that outlive its blocks may still take and give some") {
+    const kept_blocks on;
+    struct late {
+        ~late() { blocks::give(blocks::take(100), 100); }
+        bool touched = false;
+    };
+    elsewhere([] {
+        thread_local late made_first;
+        made_first.touched = true;
+        blocks::give(blocks::take(100), 100);
+    });
 }
 
 TEST_CASE("what one thread gives another takes, by sixteens") {
@@ -111,10 +138,16 @@ TEST_CASE("what is large, and everything while nothing is to be kept, is allocat
     blocks::give(blocks::take(641), 641);
     blocks::give(blocks::take(1 << 20), 1 << 20);
     blocks::give(nullptr, 64);
+    void* const kept = blocks::take(300);
+    blocks::give(kept, 300);
     blocks::keep(false);
-    give_all(taken(100, 300), 300);
+    void* const fresh = blocks::take(300);
+    CHECK(fresh != kept);
+    blocks::give(fresh, 300);
     blocks::keep(true);
-    give_all(taken(100, 300), 300);
+    void* const again = blocks::take(300);
+    CHECK(again == kept);
+    blocks::give(again, 300);
 }
 
 TEST_CASE("objects, shared objects and containers live in blocks, and a size beyond all memory is refused") {
