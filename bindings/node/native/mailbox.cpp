@@ -167,7 +167,7 @@ void mailbox::describe(const stn_event* e, double* row, gathered& all) {
     // and may be wanted as bytes stays bytes.
     const std::int32_t how = stn_event_codec(e);
     const bool as_text = (how != STN_CODEC_RAW && how != STN_CODEC_PRIVATE) || n <= most_short;
-    if (as_text && ascii(static_cast<const char*>(p), n)) {
+    if (n > 0 && as_text && ascii(static_cast<const char*>(p), n)) {
         row[area] = mailbox::text;
         row[offset] = static_cast<double>(all.text.size());
         all.text.append(static_cast<const char*>(p), n);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 
-import { native, type CacheHandle, type ClientHandle, type EventHandle, type LeaseHandle, type ScopeHandle } from './native.js';
+import { native, type CacheHandle, type ClientHandle, type EventHandle, type LeaseHandle } from './native.js';
 import { invalid, reasonName, StanchionError, status } from './errors.js';
 import { codingOf, decodeOwn, type Codec, type Coding } from './codec.js';
 import { channels, tellError } from './channels.js';
-import { checkLoader, Fresh, LeaseLoad, within, type Filling, type LoadContext } from './load.js';
+import { Candidate, checkLoader, Fresh, LeaseLoad, type Filling, type LoadContext } from './load.js';
 import { checkKey, keyText, milliseconds, optionsJson, type Duration, type Key } from './options.js';
-import { Answer, answerOf, ask, extraOf, forget, hold, Kind, ours, Pending, reasonOf, refOf, rejected, settled, statusOf,
+import { Answer, answerOf, ask, extraOf, forget, Kind, ours, Pending, refOf, rejected, settled, statusOf,
   takeShared, ttlLeftOf, valueOf } from './runtime.js';
 
 /** Policy of a cache. */
@@ -157,22 +156,14 @@ interface Core {
   readonly coding: Coding;
 }
 
-// Nobody asks when one is gone.
-const resourceOptions = { requireManualDestroy: true };
-
 /** One call of getOrLoad: its answer, then perhaps a load, or a refresh in the background. */
-class Fetch extends Pending<unknown> implements Filling {
+class Fetch extends Candidate<unknown, LeaseHandle> implements Filling {
   readonly cache: string;
-  private load: LeaseLoad<unknown> | undefined;
-  private readonly scope: ScopeHandle | undefined = within();
-  /** The caller's async context, where his loader runs. */
-  private readonly context = new AsyncResource('stanchion', resourceOptions);
 
-  constructor(private readonly core: Core, readonly key: Key, private readonly loader: Loader<unknown>,
+  constructor(private readonly core: Core, key: Key, private readonly loader: Loader<unknown>,
               readonly ttl: number | undefined, readonly softTtl: number | undefined,
-              private readonly wait: number | undefined, private readonly signal: AbortSignal | undefined,
-              readonly shares: boolean) {
-    super();
+              private readonly wait: number | undefined, signal: AbortSignal | undefined, readonly shares: boolean) {
+    super(key, signal);
     this.cache = core.name;
   }
 
@@ -195,22 +186,12 @@ class Fetch extends Pending<unknown> implements Filling {
         if (this.gone) return super.hear(kind, row);
         this.finish(undefined);
         return this.mayRefresh(row);
-      case Kind.lease: {
-        if (this.gone) return super.hear(kind, row);
-        const lease = extraOf(row) as LeaseHandle;
-        // Later: nothing of the user runs in the midst of a batch.
-        queueMicrotask(() => this.context.runInAsyncScope(this.lead, this, lease));
-        return false;
-      }
       case Kind.refresh: {
         const lease = extraOf(row) as LeaseHandle;
         refreshable.delete(this.tag);
         setImmediate(() => this.context.runInAsyncScope(this.refresh, this, lease)); // after the caller has his answer
         return false;
       }
-      case Kind.revoked:
-        this.load?.revoke(reasonOf(row));
-        return false;
       default:
         return super.hear(kind, row);
     }
@@ -240,10 +221,6 @@ class Fetch extends Pending<unknown> implements Filling {
     return true;
   }
 
-  protected override result(answer: Answer, signal?: AbortSignal): Promise<never> {
-    return rejected(answer, signal);
-  }
-
   /** Whether the tag is done with: a REFRESH may follow only what has a soft expiry. */
   private mayRefresh(row: number): boolean {
     if (ttlLeftOf(row) < 0) return true;
@@ -256,16 +233,9 @@ class Fetch extends Pending<unknown> implements Filling {
     return false;
   }
 
-  private lead(lease: LeaseHandle): void {
-    if (this.gone) { // aborted since
-      hold(-1);
-      forget(this.tag);
-      native.free_handle(lease);
-      return;
-    }
-    this.heard();
+  protected override lead(lease: LeaseHandle): Promise<unknown> {
     const { load, work } = this.start(lease);
-    this.settle(load.lead(work, this.signal, (error) => tellError(error, 'load', this.key)));
+    return load.lead(work, this.signal, (error) => tellError(error, 'load', this.key));
   }
 
   private async refresh(lease: LeaseHandle): Promise<void> {

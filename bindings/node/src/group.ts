@@ -2,9 +2,9 @@
 
 import { native, type ClientHandle, type ErrorValues, type FlightHandle, type GroupHandle } from './native.js';
 import { tellError } from './channels.js';
-import { checkLoader, FlightLoad, within, type LoadContext } from './load.js';
+import { Candidate, checkLoader, FlightLoad, type LoadContext } from './load.js';
 import { checkKey, keyText, milliseconds, type Duration, type Key } from './options.js';
-import { Answer, Kind, ours, Pending, reasonOf, refOf, settled, takeShared } from './runtime.js';
+import { Kind, ours, refOf, takeShared, type Answer } from './runtime.js';
 
 /** What a call of a group may say. */
 export interface GroupOptions {
@@ -25,24 +25,63 @@ export interface GroupResult<V> {
 /** Runs of a client's groups, and their ends. @internal */
 export type Leads = Map<FlightLoad<unknown>, Promise<unknown>>;
 
-class Join extends Pending {
-  load: FlightLoad<unknown> | undefined;
+/** One call: joined, or running its `fn`. Gives what `shape` makes of the value. */
+class Join<V, R> extends Candidate<R, FlightHandle> {
+  constructor(key: Key, private readonly fn: (context: LoadContext) => V | PromiseLike<V>, signal: AbortSignal | undefined,
+              private readonly leads: Leads, private readonly shape: (value: V, shared: boolean) => R) {
+    super(key, signal);
+  }
+
+  begin(group: GroupHandle, wait: number | undefined): Promise<R> {
+    try {
+      const flight = native.group_join(group, this.key, wait, this.scope, ours(), this.tag);
+      if (typeof flight === 'object') {
+        this.heard();
+        this.settle(this.lead(flight));
+      } else {
+        this.op = flight;
+        this.abortBy(this.signal);
+      }
+    } catch (error) {
+      this.refused(error);
+    }
+    return this.answer;
+  }
 
   override hear(kind: Kind, row: number): boolean {
-    if (kind === Kind.revoked) {
-      this.load?.revoke(reasonOf(row));
-      return false;
-    }
-    super.hear(kind, row);
-    return kind !== Kind.flight || this.gone;
+    if (this.gone || kind !== Kind.value) return super.hear(kind, row);
+    this.finish(this.shape(takeShared(refOf(row)) as V, true));
+    return true;
   }
 
-  protected override answered(kind: Kind, row: number): ReturnType<Pending['answered']> {
-    const answer = super.answered(kind, row);
-    if (kind === Kind.value) answer.value = takeShared(refOf(row));
-    return answer;
+  protected override async lead(flight: FlightHandle): Promise<R> {
+    const load = new FlightLoad<V>(flight, this.key, this.tag);
+    this.load = load;
+    const context: LoadContext = {
+      key: this.key,
+      get signal() {
+        return load.signal;
+      },
+    };
+    await undefined; // `fn` begins after the call has returned
+    const work = load.run(() => this.fn(context));
+    this.leads.set(load as FlightLoad<unknown>, work);
+    try {
+      return this.shape(await load.lead(work, this.signal, (error) => tellError(error, 'run', this.key)), load.shared);
+    } finally {
+      this.leads.delete(load as FlightLoad<unknown>);
+    }
+  }
+
+  protected override result(answer: Answer, signal?: AbortSignal): Promise<never> {
+    // The core does not tell the key of a flight.
+    if (answer.kind === Kind.error && !answer.original) (answer.extra as ErrorValues)[1] ??= keyText(this.key);
+    return super.result(answer, signal);
   }
 }
+
+const bare = <V>(value: V): V => value;
+const withShared = <V>(value: V, shared: boolean): GroupResult<V> => ({ value, shared });
 
 /**
  * Single-flight without a cache: callers of this process who ask for one key at one time share one run, and its very
@@ -57,58 +96,25 @@ export class Group {
   }
 
   /** Runs `fn`, or waits for the run of `fn` that another caller of the key began. */
-  async do<V>(key: Key, fn: (context: LoadContext) => V | PromiseLike<V>, options: GroupOptions = {}): Promise<V> {
-    return (await this.call(key, fn, options)).value;
+  do<V>(key: Key, fn: (context: LoadContext) => V | PromiseLike<V>, options?: GroupOptions): Promise<V> {
+    return this.join(key, fn, options, bare<V>);
   }
 
   /** The same, and whether the value is shared. */
-  async call<V>(key: Key, fn: (context: LoadContext) => V | PromiseLike<V>,
-                options: GroupOptions = {}): Promise<GroupResult<V>> {
-    const { signal } = options;
-    checkLoader(fn);
-    checkKey(key);
-    signal?.throwIfAborted();
-    const join = new Join();
+  call<V>(key: Key, fn: (context: LoadContext) => V | PromiseLike<V>, options?: GroupOptions): Promise<GroupResult<V>> {
+    return this.join(key, fn, options, withShared<V>);
+  }
+
+  private join<V, R>(key: Key, fn: (context: LoadContext) => V | PromiseLike<V>, options: GroupOptions | undefined,
+                     shape: (value: V, shared: boolean) => R): Promise<R> {
     try {
-      const lead = native.group_join(this.handle, key, milliseconds(options.wait), within(), ours(), join.tag);
-      if (typeof lead === 'object') {
-        const leads = new Answer(Kind.flight);
-        leads.extra = lead;
-        join.conclude(leads);
-      } else {
-        join.op = lead;
-        join.abortBy(signal);
-      }
+      checkLoader(fn);
+      checkKey(key);
+      options?.signal?.throwIfAborted();
+      const wait = milliseconds(options?.wait);
+      return new Join(key, fn, options?.signal, this.leads, shape).begin(this.handle, wait);
     } catch (error) {
-      join.refused(error);
-    }
-    const answer = await join.answer;
-    switch (answer.kind) {
-      case Kind.value:
-        return { value: answer.value as V, shared: true };
-      case Kind.flight: {
-        const load = new FlightLoad<V>(answer.extra as FlightHandle, key, join.tag);
-        join.load = load;
-        const context: LoadContext = {
-          key,
-          get signal() {
-            return load.signal;
-          },
-        };
-        const work = load.run(() => fn(context));
-        this.leads.set(load as FlightLoad<unknown>, work);
-        try {
-          const value = await load.lead(work, signal, (error) => tellError(error, 'run', key));
-          return { value, shared: load.shared };
-        } finally {
-          this.leads.delete(load as FlightLoad<unknown>);
-        }
-      }
-      default:
-        // The core does not tell the key of a flight.
-        if (answer.kind === Kind.error && !answer.original) (answer.extra as ErrorValues)[1] ??= keyText(key);
-        settled(answer, signal);
-        throw answer.error();
+      return Promise.reject(error);
     }
   }
 

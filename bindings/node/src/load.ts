@@ -3,12 +3,12 @@
 // A running load: the duty to answer for one key, of a cache (a lease) or of a group (a flight). It runs in its first
 // caller's async context, and apart from him: when he goes it goes on for those who joined, if there are any.
 
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 
 import { native, type FlightHandle, type LeaseHandle, type ScopeHandle } from './native.js';
 import { invalid, reasonName, StanchionError, status } from './errors.js';
 import { observed } from './hooks.js';
-import { forget, hold, ours, share, type Pending } from './runtime.js';
+import { extraOf, forget, hold, Kind, ours, Pending, reasonOf, rejected, share, type Answer } from './runtime.js';
 import { keyText, type Key } from './options.js';
 
 // Who makes a call: the load whose loader is running in this async context, for the core's search for dead-locks.
@@ -148,6 +148,52 @@ export abstract class Load<T> {
         resolve(outcome.value);
       });
     });
+  }
+}
+
+// Nobody asks when one is gone.
+const resourceOptions = { requireManualDestroy: true };
+const soon = Promise.resolve();
+
+/** A call that is answered, or becomes the one that loads. @internal */
+export abstract class Candidate<R, Handle extends LeaseHandle | FlightHandle> extends Pending<R> {
+  protected load: Load<unknown> | undefined;
+  protected readonly scope: ScopeHandle | undefined = within();
+  /** The caller's async context, where his loader runs. */
+  protected readonly context = new AsyncResource('stanchion', resourceOptions);
+
+  constructor(readonly key: Key, protected readonly signal: AbortSignal | undefined) {
+    super();
+  }
+
+  /** Loads, and gives what the caller gets. */
+  protected abstract lead(handle: Handle): Promise<R>;
+
+  override hear(kind: Kind, row: number): boolean {
+    if (kind === Kind.revoked) {
+      this.load?.revoke(reasonOf(row));
+      return false;
+    }
+    if (this.gone || (kind !== Kind.lease && kind !== Kind.flight)) return super.hear(kind, row);
+    const handle = extraOf(row) as Handle;
+    // Later: nothing of the user runs in the midst of a batch.
+    void soon.then(() => this.context.runInAsyncScope(this.chosen, this, handle));
+    return false;
+  }
+
+  protected chosen(handle: Handle): void {
+    if (this.gone) { // aborted since
+      hold(-1);
+      forget(this.tag);
+      native.free_handle(handle);
+      return;
+    }
+    this.heard();
+    this.settle(this.lead(handle));
+  }
+
+  protected override result(answer: Answer, signal?: AbortSignal): Promise<never> {
+    return rejected(answer, signal);
   }
 }
 
