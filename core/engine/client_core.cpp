@@ -29,7 +29,7 @@ std::shared_ptr<client_core> client_core::make_still(client_parts parts) {
 }
 
 void client_core::start() {
-    parts_.link->set_ring([this] { turns.ring(); });
+    parts_.link->set_ring([this] { turns.ask(); });
     if (parts_.manual) parts_.manual->watch(turns);
     if (parts_.threaded) turns.start(shared_from_this(), parts_.manual != nullptr);
 }

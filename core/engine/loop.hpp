@@ -22,8 +22,9 @@
 // One mutex, the turn lock, guards machines, timers and the transport; whoever holds it turns. Usually
 // that is the loop's own thread, which holds it except while parked. A blocking caller that finds it
 // free turns on its own (`help`), which saves two hand-overs between threads; while it is the only one with
-// something to wait for, it does the client's IO too (`work_until`). A turn needs no thread at all, so a
-// simulator calls `turn` and has time in its hand.
+// something to wait for, it does the client's IO too (`work_until`). Who does not wait and is alone begins his
+// operation himself (`help_if_idle`). A turn needs no thread at all, so a simulator calls `turn` and has time in
+// its hand.
 //
 // Who sleeps on the transport's descriptors: the parked loop; or, in `solo_` mode, the caller at work, who
 // holds the turn lock meanwhile, and the loop sleeps on its bell alone. The mode ends with the first ring by
@@ -37,8 +38,8 @@
 //   - A helper arms a timer that is due before the loop's park ends: whoever lets go of the lock compares the
 //     next due moment with `park_until_` and rings; the loop reads that moment after it has said when it wakes.
 //   - The loop parks while a task arrives: it says `parked_` first and looks at the inbox again; a poster
-//     pushes first and reads `parked_` then. One of the two sees the other (both are sequentially
-//     consistent).
+//     pushes first and reads `parked_` then. One of the two sees the other (the inbox's mutex orders them).
+//   - A transport has something to tell, and nothing was posted: its ring is `ask`, which stands in the inbox.
 //   - The loop falls asleep on descriptors while a caller begins to work: it says `watching_` first and
 //     looks at `solo_` again; the caller sets `solo_` first, reads `watching_` then, and rings.
 //   - A turn opens or closes a connection while the loop sleeps on the old descriptors: `rewatch` rings.

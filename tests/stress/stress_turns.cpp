@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -188,6 +189,44 @@ TEST_CASE("what is asked while something goes on is left to the loop's thread") 
     how.storage = "x";
     held.held->mark_taken();
     held.held->answer(std::move(how), {});
+}
+
+TEST_CASE("what a transport has to tell is heard though it came when the loop had looked and did not sleep yet") {
+    class late final : public transport {
+      public:
+        explicit late(std::shared_ptr<std::atomic<bool>> heard) : heard_(std::move(heard)) {}
+        void submit(command_seq, command, mono_ms) override {}
+        bool poll(transport_event&, mono_ms) override {
+            asked_ = true;
+            if (told_) heard_->store(true);
+            return false;
+        }
+        // The loop asks for it last before it sleeps.
+        std::span<watched> watch() override {
+            if (asked_ && !std::exchange(told_, true)) ring_();
+            return {};
+        }
+        mono_ms next_ms() const override { return forever_ms; }
+        server_ms server_time(mono_ms now) override { return now; }
+        void set_ring(std::function<void()> ring) override { ring_ = std::move(ring); }
+        void close() override {}
+
+      private:
+        const std::shared_ptr<std::atomic<bool>> heard_;
+        std::function<void()> ring_;
+        bool asked_ = false;
+        bool told_ = false;
+    };
+    const auto heard = std::make_shared<std::atomic<bool>>(false);
+    auto opened = open_store("memory://");
+    REQUIRE(opened);
+    client_parts parts;
+    parts.link = std::make_unique<late>(heard);
+    parts.time = std::move(opened->time);
+    parts.chance = std::move(opened->chance);
+    const auto client = std::make_shared<client_handle>(client_core::make(std::move(parts)));
+    for (int i = 0; i < 1'000 && !heard->load(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(heard->load());
 }
 
 TEST_CASE("four threads that help and leave it as they like lose no wake-up") {
