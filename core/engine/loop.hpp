@@ -167,7 +167,7 @@ class loop final : public time_listener {
     std::atomic<bool> worked_{false};              // a caller has been at work since the loop looked
     std::atomic<mono_ms> company_until_{0};        // callers leave the work to the loop
     std::atomic<mono_ms> park_until_{-forever_ms}; // when the parked loop wakes by itself
-    std::atomic<bool> idle_{true}; // nothing went on at the end of the last turn
+    std::atomic<bool> idle_{true};                 // nothing went on at the end of the last turn
     std::atomic<bool> stopping_{false};
     std::atomic<bool> threaded_{false};
     std::atomic<mono_ms> next_due_{forever_ms}; // written under turn_mutex_
