@@ -18,7 +18,7 @@
 namespace stn::blocks {
 
 [[nodiscard]] void* take(std::size_t bytes);
-void give(void* block, std::size_t bytes) noexcept; // as many as were taken
+void give(void* p, std::size_t bytes) noexcept; // as many as were taken
 
 // Off: every block is allocated and freed, for who counts allocations, or watches them as a sanitizer does. Gives what
 // was.
@@ -28,13 +28,14 @@ bool keep(bool on) noexcept;
 template <class T> struct allocator {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     using value_type = T;
+    static constexpr std::size_t each = sizeof(T); // NOLINT(bugprone-sizeof-expression): it may be a pointer
     allocator() = default;
     template <class U> allocator(const allocator<U>&) noexcept {}
     [[nodiscard]] T* allocate(std::size_t n) {
-        if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
-        return static_cast<T*>(take(n * sizeof(T)));
+        if (n > std::numeric_limits<std::size_t>::max() / each) throw std::bad_alloc();
+        return static_cast<T*>(take(n * each));
     }
-    void deallocate(T* p, std::size_t n) noexcept { give(p, n * sizeof(T)); }
+    void deallocate(T* p, std::size_t n) noexcept { give(static_cast<void*>(p), n * each); }
     template <class U> bool operator==(const allocator<U>&) const noexcept { return true; }
 };
 
