@@ -25,6 +25,7 @@ const never = () => {
 
 const client = connect(url, { commandTimeout: '5s' });
 const users = client.cache('users', { ttl: '1h' });
+const texts = client.cache('texts', { ttl: '1h', codec: 'string' });
 const redis5 = await createClient({ url }).connect();
 const redis6 = await createClient6({ url }).connect();
 const ioredis = new Redis(port);
@@ -41,6 +42,7 @@ const dedupe = createDedupe({ ttl: 3600, storage: { type: 'redis', options: { cl
 
 for (const key of keys) {
   await users.set(key, user);
+  await texts.set(key, JSON.stringify(user));
   await redis5.set(key, JSON.stringify(user));
   await bento.set({ key, value: user, ttl: '1h' });
   await cacheable.set(`c${key}`, user);
@@ -54,6 +56,7 @@ for (const inFlight of given.length > 0 ? given : [1, 64, 1000]) {
   await compare('a hit over Redis', inFlight, {
     'stanchion getOrLoad': (i) => users.getOrLoad(key(i), never),
     'stanchion get': (i) => users.get(key(i)),
+    'stanchion get, a text': (i) => texts.get(key(i)),
     'redis 5.12, raw GET': (i) => redis5.get(key(i)),
     'redis 5.12, GET and JSON.parse': async (i) => JSON.parse(await redis5.get(key(i))),
     'redis 6, raw GET': (i) => redis6.get(key(i)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Ten processes, 2,000 callers each, all at one moment on one cold key; the load takes 300 ms.
+// Ten processes, 2,000 callers each, all at one moment on one cold key; the load takes 300 ms. The processes have served
+// other keys before, as those that meet the expiry of a hot key have; `cold`: they have just been started.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +20,7 @@ const strategies = {
     const client = connect(url);
     const cache = client.cache('c', { ttl: '1h' });
     await client.ready();
-    return () => cache.getOrLoad('k', load);
+    return (key) => cache.getOrLoad(key, load);
   },
   async bentocache(url, load) {
     const { BentoCache, bentostore } = await import('bentocache');
@@ -27,32 +28,33 @@ const strategies = {
     const connection = { host: '127.0.0.1', port: Number(new URL(url).port) };
     const bento = new BentoCache({ default: 'r', stores: { r: bentostore().useL2Layer(redisDriver({ connection })) } });
     await bento.get({ key: 'warm' });
-    return () => bento.getOrSet({ key: 'k', ttl: '1h', factory: load });
+    return (key) => bento.getOrSet({ key, ttl: '1h', factory: load });
   },
   async cacheable(url, load) {
     const [{ Cacheable }, { default: KeyvRedis }] = await Promise.all([import('cacheable'), import('@keyv/redis')]);
     const cache = new Cacheable({ secondary: new KeyvRedis(url), nonBlocking: false });
     await cache.get('warm');
-    return () => cache.getOrSet('k', load, { ttl: '1h' });
+    return (key) => cache.getOrSet(key, load, { ttl: '1h' });
   },
   async 'cache-manager'(url, load) {
     const [{ createCache }, { default: KeyvRedis }, { Keyv }] =
       await Promise.all([import('cache-manager'), import('@keyv/redis'), import('keyv')]);
     const cache = createCache({ stores: [new Keyv({ store: new KeyvRedis(url) })] });
     await cache.get('warm');
-    return () => cache.wrap('k', load, 3_600_000);
+    return (key) => cache.wrap(key, load, 3_600_000);
   },
   async 'async-cache-dedupe'(url, load) {
     const [{ createCache }, { Redis }] = await Promise.all([import('async-cache-dedupe'), import('ioredis')]);
     const client = new Redis(url);
     const cache = createCache({ ttl: 3600, storage: { type: 'redis', options: { client } } }).define('load', load);
     await client.ping();
-    return () => cache.load('k');
+    return (key) => cache.load(key);
   },
   // What people write themselves: one promise per key and process, a lease by SET NX, a message when the value is there.
   async 'by hand'(url, load) {
     const { Redis } = await import('ioredis');
     const [redis, listening] = [new Redis(url), new Redis(url)];
+    listening.setMaxListeners(0);
     await Promise.all([redis.ping(), listening.ping()]);
     const flights = new Map();
     async function look(key) {
@@ -71,29 +73,37 @@ const strategies = {
         await Promise.race([told, sleep(1000)]);
       }
     }
-    return () => {
-      let flight = flights.get('k');
-      if (!flight) flights.set('k', flight = look('k').finally(() => flights.delete('k')));
+    return (key) => {
+      let flight = flights.get(key);
+      if (!flight) flights.set(key, flight = look(key).finally(() => flights.delete(key)));
       return flight;
     };
   },
 };
 
-async function child(name, url, at) {
+async function child(name, url, rounds) {
   let loads = 0;
+  let ms = 1;
   const call = await strategies[name](url, async () => {
     loads += 1;
-    await sleep(LOAD_MS);
+    await sleep(ms);
     return { value: 'loaded' };
   });
-  await sleep(at - Date.now());
+  for (let round = 0; round < rounds; ++round) {
+    await Promise.all(Array.from({ length: CALLERS }, () => call(`warm${round}`)));
+  }
+  ms = LOAD_MS;
+  loads = 0;
+  process.stdout.write('ready\n');
+  const [at] = await once(createInterface({ input: process.stdin }), 'line');
+  await sleep(Number(at) - Date.now());
   const took = await Promise.all(Array.from({ length: CALLERS }, async () => {
     const began = performance.now();
-    const { value } = await call();
+    const { value } = await call('k');
     if (value !== 'loaded') throw new Error('a wrong value');
     return performance.now() - began;
   }));
-  process.stdout.write(JSON.stringify({ loads, took }), () => process.exit(0));
+  process.stdout.write(`${JSON.stringify({ loads, took })}\n`, () => process.exit(0));
 }
 
 /** Counts commands as they are sent: what scripts call does not count, nor what clients say once as they connect. */
@@ -112,22 +122,22 @@ async function watch(server) {
 }
 
 /** Measures that strategy, or all of them. */
-async function parent(only) {
+async function parent(only, rounds) {
   const { startRedis } = await import('../test/support/redis.mjs');
-  console.log(`${PROCESSES} processes of ${CALLERS} callers, a load of ${LOAD_MS} ms`);
+  console.log(`${PROCESSES} ${rounds ? '' : 'new '}processes of ${CALLERS} callers, a load of ${LOAD_MS} ms`);
   for (const name of only ? [only] : Object.keys(strategies)) {
     for (let round = 0; round < 3; ++round) {
       const server = await startRedis();
       const seen = await watch(server);
-      const at = String(Date.now() + 5000);
-      const ends = await Promise.all(Array.from({ length: PROCESSES }, async () => {
-        const one = spawn(process.execPath, [fileURLToPath(import.meta.url), name, server.url, at],
-          { stdio: ['ignore', 'pipe', 'inherit'] });
-        let out = '';
-        one.stdout.on('data', (data) => (out += data));
-        await once(one, 'close');
-        return JSON.parse(out);
-      }));
+      const all = Array.from({ length: PROCESSES }, () => {
+        const one = spawn(process.execPath, [fileURLToPath(import.meta.url), name, server.url, String(rounds)],
+          { stdio: ['pipe', 'pipe', 'inherit'] });
+        return { one, lines: createInterface({ input: one.stdout })[Symbol.asyncIterator]() };
+      });
+      await Promise.all(all.map(({ lines }) => lines.next()));
+      const at = Date.now() + 1000;
+      for (const { one } of all) one.stdin.write(`${at}\n`);
+      const ends = await Promise.all(all.map(async ({ lines }) => JSON.parse((await lines.next()).value)));
       const took = ends.flatMap((end) => end.took).sort((a, b) => a - b);
       const loads = ends.reduce((sum, end) => sum + end.loads, 0);
       console.log(`  ${name.padEnd(18)} loads ${String(loads).padStart(3)}   p50 ${Math.round(took[took.length >> 1])} ms` +
@@ -139,5 +149,10 @@ async function parent(only) {
   }
 }
 
-const [name, url, at] = process.argv.slice(2);
-await (url ? child(name, url, Number(at)) : parent(name));
+const words = process.argv.slice(2);
+if (words.length === 3) {
+  const [name, url, rounds] = words;
+  await child(name, url, Number(rounds));
+} else {
+  await parent(words.find((word) => word !== 'cold'), words.includes('cold') ? 0 : 10);
+}

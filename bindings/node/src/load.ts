@@ -13,10 +13,10 @@ import { keyText, type Key } from './options.js';
 
 // Who makes a call: the load whose loader is running in this async context, for the core's search for dead-locks.
 const running = new AsyncLocalStorage<ScopeHandle | undefined>();
-let everRan = false;
+let loads = 0;
 
 /** The load that makes this call. @internal */
-export const within = (): ScopeHandle | undefined => (everRan ? running.getStore() : undefined);
+export const within = (): ScopeHandle | undefined => (loads > 0 ? running.getStore() : undefined);
 
 /** What a loader is told. */
 export interface LoadContext {
@@ -80,14 +80,16 @@ export abstract class Load<T> {
   }
 
   private async runLoader(loader: () => unknown): Promise<Outcome<T>> {
+    loads += 1;
     try {
-      everRan = true;
       const result = await running.run(this.scope(), loader);
       return { ok: true, value: this.ended ? (undefined as T) : this.fulfil(result) };
     } catch (error) {
       if (!this.ended) this.failed(error);
       return { ok: false, error };
     } finally {
+      loads -= 1;
+      if (loads === 0) running.disable(); // while it is on, each promise of the process costs more
       this.end();
     }
   }

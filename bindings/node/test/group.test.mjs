@@ -143,3 +143,28 @@ test('a run that ends before a close gives up on it has its value', async () => 
   await one.close({ wait: '5s' });
   assert.equal(await run, 'ran');
 });
+
+test('while no load runs, promises cost what they cost without this package, and dead-locks are found all the same', async () => {
+  const end = await runWell(`
+    import { executionAsyncId } from 'node:async_hooks';
+    import { connect } from 'stanchion';
+    const followed = async () => {
+      await undefined;
+      const before = executionAsyncId();
+      await undefined;
+      return before !== executionAsyncId(); // each promise has a number
+    };
+    const client = connect();
+    const cache = client.cache('c', { ttl: '5m' });
+    for (const key of ['a', 'b']) {
+      if (await followed()) throw new Error('promises are followed before ' + key);
+      const error = await cache.getOrLoad(key, () => cache.getOrLoad(key, () => 1)).catch((thrown) => thrown);
+      if (error.code !== 'would_deadlock') throw error;
+    }
+    if (await cache.getOrLoad('c', followed) !== true) throw new Error('a load is not followed');
+    if (await followed()) throw new Error('promises are followed after all');
+    await client.close();
+    console.log('fine');
+  `);
+  assert.equal(end.out, 'fine\n');
+});
