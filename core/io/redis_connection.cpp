@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -216,7 +217,7 @@ void redis_connection::secure() {
 }
 
 // As redisAppendCommandArgv does it, which allocates twice for each command.
-bool redis_connection::append(std::span<const std::string_view> words) {
+bool redis_connection::append(std::span<const std::string_view> words) try {
     const auto put_size = [this](char what, std::size_t n) {
         std::array<char, 24> digits; // NOLINT(cppcoreguidelines-pro-type-member-init): to_chars fills it
         const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), n).ptr;
@@ -231,6 +232,8 @@ bool redis_connection::append(std::span<const std::string_view> words) {
     const bool taken = ::redisAppendFormattedCommand(context_, line_.data(), line_.size()) == REDIS_OK;
     if (line_.capacity() > most_kept) std::string().swap(line_);
     return taken;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 std::size_t redis_connection::unsent() const noexcept {
