@@ -206,3 +206,36 @@ test('1,000 vm contexts, each with the package and the addon of its own, do not 
   `);
   assert.equal(end.out, 'fine\n');
 });
+
+test('a call that is refused keeps no process alive', async () => {
+  const end = await runWell(`
+    import { connect } from 'stanchion';
+    const client = connect();
+    const cache = client.cache('c', { ttl: '5m' });
+    const group = client.group();
+    const wrong = '5 minuets';
+    const load = () => 1;
+    const calls = {
+      ttl: () => cache.getOrLoad('k', load, { ttl: wrong }),
+      softTtl: () => cache.getOrLoad('k', load, { softTtl: wrong }),
+      wait: () => cache.getOrLoad('k', load, { wait: wrong }),
+      loader: () => cache.getOrLoad('k', 1),
+      key: () => cache.getOrLoad('', load),
+      get: () => cache.get(''),
+      lookup: () => cache.lookup(1),
+      set: () => cache.set('k', 1, { ttl: wrong }),
+      invalidate: () => cache.invalidate('k', { wait: wrong }),
+      group: () => group.do('k', load, { wait: wrong }),
+      groupKey: () => group.call('', load),
+      lock: () => client.lock('k', { ttl: '1s', wait: wrong }),
+      tick: () => client.tick('k', { every: wrong }, load),
+      once: () => client.once('k', { ttl: wrong }),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      const error = await call().then(() => undefined, (thrown) => thrown);
+      if (error?.code !== 'invalid_argument') throw new Error(name + ': ' + error);
+    }
+    console.log('fine');
+  `);
+  assert.equal(end.out, 'fine\n');
+});
