@@ -29,7 +29,7 @@ constexpr const char* usage = "differential [--seed N] [--commands N] [--server 
 constexpr std::uint64_t full_run = 20'000; // the floors hold from here on, and the broken scripts are tried
 constexpr std::uint64_t visits_at_least = 100;
 constexpr std::uint64_t most_different = 10;
-constexpr std::uint64_t bite_commands = 6'000;
+constexpr std::uint64_t bite_commands = 100'000; // the rarest takes 2,000 or so
 
 struct request {
     std::uint64_t seed = 0;
