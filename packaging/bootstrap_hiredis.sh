@@ -34,12 +34,7 @@ if is_new_enough "$prefix/include" ${hiredis_ROOT:+"$hiredis_ROOT/include"} /usr
 fi
 
 say "Building hiredis $version from Debian 13's source (log: ${log#"$root/"})"
-exec 5>&1 >"$log" 2>&1
-failed() {
-  tail -n 30 "$log" >&5
-  say "There is no hiredis >= 1.2 now. Install one, or name its folder: cmake -Dhiredis_ROOT=FOLDER" >&5
-}
-trap failed ERR
+log_to "$log" "There is no hiredis >= 1.2 now. Install one, or name its folder: cmake -Dhiredis_ROOT=FOLDER"
 
 work=$deps/hiredis-build
 rm -rf "$work" "$prefix"

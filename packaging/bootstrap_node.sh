@@ -20,12 +20,7 @@ if works >/dev/null 2>&1 || PATH=$prefix/bin:$PATH works >/dev/null 2>&1; then
 fi
 
 say "Taking Node from PyPI (log: ${log#"$root/"})"
-exec 5>&1 >"$log" 2>&1
-failed() {
-  tail -n 30 "$log" >&5
-  say "There is no Node >= 20 now" >&5
-}
-trap failed ERR
+log_to "$log" "There is no Node >= 20 now"
 
 rm -rf "$prefix"
 python3 -m venv "$prefix/python"

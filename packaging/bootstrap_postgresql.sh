@@ -24,12 +24,7 @@ fi
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 
 say "Unpacking PostgreSQL from $suite (log: ${log#"$root/"})"
-exec 5>&1 >"$log" 2>&1
-failed() {
-  tail -n 30 "$log" >&5
-  say "There is no PostgreSQL now" >&5
-}
-trap failed ERR
+log_to "$log" "There is no PostgreSQL now"
 
 work=$deps/postgresql-build
 rm -rf "$work" "$prefix"

@@ -25,12 +25,7 @@ suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 [[ $suite == bookworm ]] && suite=bookworm-backports
 
 say "Unpacking valkey-server from $suite (log: ${log#"$root/"})"
-exec 5>&1 >"$log" 2>&1
-failed() {
-  tail -n 30 "$log" >&5
-  say "There is no valkey-server now" >&5
-}
-trap failed ERR
+log_to "$log" "There is no valkey-server now"
 
 work=$deps/valkey-build
 rm -rf "$work" "$prefix"

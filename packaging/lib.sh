@@ -46,3 +46,10 @@ build() {
   shift 2
   (cd "$root" && cmake --preset "$preset" "$@") && cmake --build "$root/build/$preset" --target "${targets[@]}" -j "$jobs"
 }
+
+# log_to FILE TEXT: all that follows is written to FILE. When a command of the script fails, the end of it and TEXT are shown.
+log_to() {
+  log=$1 failure=$2
+  exec 5>&1 >"$log" 2>&1
+  trap 'tail -n 30 "$log" >&5; say "$failure" >&5' ERR
+}

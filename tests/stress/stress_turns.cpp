@@ -103,6 +103,39 @@ class caller_thread {
     std::uint64_t tag_ = 0;
 };
 
+// A load without a lease, and with hours to go: nothing else wakes the loop.
+class long_load {
+  public:
+    long_load() : prices_(client, "prices", {.ttl_ms = 60'000, .max_load_ms = 36'000'000, .fleet = false}) {
+        cache::call c;
+        c.key = "held";
+        c.home = queue_;
+        REQUIRE(prices_.fetch(c));
+        REQUIRE(queue_->next(stuck_ms, held_) == status::ok);
+        REQUIRE(held_.held);
+    }
+    cache& prices() { return prices_; }
+
+    const std::shared_ptr<client_handle> client = threaded_client();
+
+  private:
+    cache prices_;
+    const std::shared_ptr<event_queue> queue_ = std::make_shared<event_queue>(1);
+    event held_;
+};
+
+// Whether what this thread posts for a queue that somebody else may read ran on this thread; it has run then.
+bool ran_here(client_core& core, event_queue& queue) {
+    const auto ran_on = std::make_shared<std::atomic<std::thread::id>>();
+    REQUIRE(core.post_for(&queue, errand([ran_on](mono_ms) { ran_on->store(std::this_thread::get_id()); })));
+    const std::thread::id not_yet;
+    for (int n = 0; n < 1'000 && ran_on->load() == not_yet; ++n) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(ran_on->load() != not_yet);
+    return ran_on->load() == std::this_thread::get_id();
+}
+
 } // namespace
 
 TEST_CASE("ten thousand switches between the caller's own turn and the loop's thread lose no wake-up") {
@@ -144,51 +177,24 @@ TEST_CASE("what was posted for a sync queue that holds an answer already runs al
 
 TEST_CASE("what is asked alone is begun by the thread that asks, once the loop listens") {
     const auto client = threaded_client();
-    const auto queue = std::make_shared<event_queue>(1);
-    const auto asker = std::this_thread::get_id();
-    std::atomic<int> here{0};
-    for (int i = 0; i < 1'000 && here.load() < 10; ++i) {
+    event_queue queue(1);
+    int here = 0;
+    for (int i = 0; i < 1'000 && here < 10; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1)); // it may have gone to sleep meanwhile
-        const auto done = std::make_shared<std::atomic<bool>>(false);
-        REQUIRE(client->core->post_for(queue.get(), errand([&here, done, asker](mono_ms) {
-                                           if (std::this_thread::get_id() == asker) here.fetch_add(1);
-                                           done->store(true);
-                                       })));
-        for (int n = 0; n < 1'000 && !done->load(); ++n) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        REQUIRE(done->load());
+        if (ran_here(*client->core, queue)) ++here;
     }
-    CHECK(here.load() == 10);
+    CHECK(here == 10);
 }
 
 TEST_CASE("what is asked while something goes on is left to the loop's thread") {
-    fill_policy quiet{.ttl_ms = 60'000, .max_load_ms = 36'000'000};
-    quiet.fleet = false;
-    const auto client = threaded_client();
-    cache prices(client, "prices", quiet);
-    const auto queue = std::make_shared<event_queue>(1);
-    cache::call c;
-    c.key = "held";
-    c.home = queue;
-    REQUIRE(prices.fetch(c));
-    event held; // until it is answered, its load goes on
-    REQUIRE(queue->next(stuck_ms, held) == status::ok);
-    REQUIRE(held.held);
-    std::atomic<int> here{0};
+    long_load one;
+    event_queue queue(1);
+    int here = 0;
     for (int i = 0; i < 100; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        const auto done = std::make_shared<std::atomic<bool>>(false);
-        REQUIRE(client->core->post_for(queue.get(), errand([&here, done, asker = std::this_thread::get_id()](mono_ms) {
-                                           if (std::this_thread::get_id() == asker) here.fetch_add(1);
-                                           done->store(true);
-                                       })));
-        for (int n = 0; n < 1'000 && !done->load(); ++n) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        REQUIRE(done->load());
+        if (ran_here(*one.client->core, queue)) ++here;
     }
-    CHECK(here.load() == 0);
-    outcome how;
-    how.storage = "x";
-    held.held->mark_taken();
-    held.held->answer(std::move(how), {});
+    CHECK(here == 0);
 }
 
 TEST_CASE("what a transport has to tell is heard though it came when the loop had looked and did not sleep yet") {
@@ -252,21 +258,9 @@ TEST_CASE("four threads that help and leave it as they like lose no wake-up") {
 }
 
 TEST_CASE("a timer that a helping caller armed is kept by the loop's thread") {
-    // A load without a lease, and with hours to go: nothing else wakes the loop.
-    fill_policy quiet{.ttl_ms = 60'000, .max_load_ms = 36'000'000};
-    quiet.fleet = false;
-    const auto client = threaded_client();
-    cache prices(client, "prices", quiet);
-    const auto leader = std::make_shared<event_queue>(1);
-    cache::call c;
-    c.key = "held";
-    c.home = leader;
-    REQUIRE(prices.fetch(c));
-    event held;
-    REQUIRE(leader->next(stuck_ms, held) == status::ok);
-    REQUIRE(held.held);
+    long_load one;
     const auto seen = std::make_shared<switches>();
-    caller_thread me(prices, seen, 1);
+    caller_thread me(one.prices(), seen, 1);
     std::uint64_t lost = me.once(true, "held", 1'100) ? 0 : 1; // until it is known that the lease was read
     for (int i = 0; i < 300 && lost == 0; ++i) {
         // joins the load of the other queue, and its deadline is all that can end it
